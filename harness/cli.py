@@ -53,7 +53,8 @@ class _Commands(click.Group):
 
 _VERBS = (
     "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "debug", "watch", "verify", "history",
-    "hint", "causes", "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
+    "hint", "causes", "show", "reproduce",
+    "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -316,6 +317,35 @@ def causes() -> None:
     click.echo(
         "Next: in report.md, name one of these causes under diagnosis: and rule out two other causes under ruled_out:"
     )
+
+
+@cli.command()
+@_recipe
+@work_option
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The tarball to write. Default: reproduce_<recipe>.tgz.",
+)
+def reproduce(recipe: str, work: Path, out: Path | None) -> None:
+    """Pack the smallest run that still shows the symptom, for a colleague or an escalation.
+
+    The tarball runs by itself in an empty folder: python reproduce.py.
+    """
+    from harness.recipes.catalogue import load_recipe
+    from harness.student.reproducer import make_reproducer
+    from harness.workspace.workspace import open_workspace
+
+    load_recipe(recipe)
+    path = out or Path(f"reproduce_{recipe}.tgz")
+    found = make_reproducer(open_workspace(work, recipe), path)
+    click.echo(
+        f"{path} shows the symptom in {found['steps']} of {found['whole_steps']} steps,"
+        f" on {found['examples']} of {found['whole_examples']} examples:"
+    )
+    for says in found["symptoms"]:
+        click.echo(f"  {says}")
+    click.echo("Next: unpack it in an empty folder, and run python reproduce.py there; its README.md says what to add.")
 
 
 @cli.command()

@@ -164,12 +164,12 @@ class ConfusionTable:
         counts, names = run.confusion["confusion"], run.confusion["classes"]
         names = [str(name) for name in (names if len(names) == len(counts) else range(len(counts)))]
         rows = [
-            (name, *map(str, row), f"{row[index] / sum(row):.1%}" if sum(row) else MISSING)
+            (name, f"{row[index] / sum(row):.1%}" if sum(row) else MISSING, *map(str, row))
             for index, (name, row) in enumerate(zip(names, counts, strict=True))
         ]
         hits = sum(row[index] for index, row in enumerate(counts)) / max(sum(map(sum, counts)), 1)
         caption = f"{run.label}: {hits:.1%} of the validation examples are correct in eval mode"
-        return cls(caption, ["Label", *names, "Correct"], rows)
+        return cls(caption, ["Label", "Correct", *names], rows)
 
 
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:

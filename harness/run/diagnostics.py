@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from harness.run.recorder import gradient_norm
@@ -28,6 +29,16 @@ def describe_non_finite(values: Tensor) -> str | None:
         return None
     place = tuple(bad.nonzero()[0].tolist())
     return f"{count} of {values.numel()} entries are not finite, the first at {place}: {values[place].item()}"
+
+
+def stable_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean cross-entropy of logits, (B, C) or (B, T, C), which is finite for all finite logits.
+
+    labels: class indices, (B,) or (B, T), of which -100 is ignored, or soft labels with the shape of the logits. It is
+    `logsumexp(z) - z[label]`, which has no logarithm of a probability that may be 0.
+    """
+    labels = labels.flatten(0, -2) if labels.is_floating_point() else labels.flatten()
+    return F.cross_entropy(logits.flatten(0, -2), labels)
 
 
 def compute_global_grad_norm(parameters: Iterable[Tensor]) -> float:

@@ -162,7 +162,7 @@ class Experiment:
         wanted = {
             "EPOCHS": settings.epochs,
             "BATCH_SIZE": settings.batch_size,
-            "AUGMENT": False if settings.disable_augment or settings.overfit_batch else None,
+            "AUGMENT": False if settings.disable_augment or settings.overfits else None,
             "AMP": False if settings.disable_amp or settings.verify else None,
         }
         for name, value in wanted.items():
@@ -226,7 +226,10 @@ class Experiment:
         return self._call_for("a torch.optim.Optimizer", torch.optim.Optimizer, "build_optimizer", model)
 
     def build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
-        """Return the learning-rate schedule, which is stepped once a batch, or None."""
+        """Return the learning-rate schedule, or None.
+
+        It is stepped once a batch, but `ReduceLROnPlateau` once an epoch, with the validation loss.
+        """
         expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
         if "build_scheduler" not in self._functions:
             return None

@@ -18,7 +18,7 @@ from torch.utils.hooks import RemovableHandle
 
 from harness.errors import UserError
 from harness.run.experiment import HarnessFault
-from harness.run.metrics_log import Record, format_record
+from harness.run.metrics_log import Record, format_record, log_metrics
 from harness.run.step_hooks import LastStepHook
 
 BeforeStep = Callable[[torch.optim.Optimizer, Callable[[], "BatchMeasurements"]], None]
@@ -366,8 +366,7 @@ class LogWriter:
     def epoch(self, record: Record) -> None:
         """Write the batches that were added, then the record of an epoch."""
         self.flush()
-        self._file.write(format_record(record))
-        self._file.flush()
+        log_metrics(self._file, record)
 
     def flush(self) -> None:
         """Write the batches that were added."""

@@ -32,6 +32,13 @@ class RunSettings:
     disable_amp: bool = False
     verify: bool = False
     clip_norm: float | None = None
+    overfit_examples: int | None = None
+    keep_last: bool = False
+
+    @property
+    def overfits(self) -> bool:
+        """Whether the run trains on few examples on purpose. Then augmentation and dropout are off."""
+        return self.overfit_batch is not None or self.overfit_examples is not None
 
     def command(self, recipe: str, script: str | None = None) -> str:
         """Return the command that makes this run with the recipe's broken experiment or, if given, with a script."""

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from harness.errors import UserError
-from harness.files import write_whole
-from harness.run.checkpoint import canonical, checkpoint_bytes, restore_rng_states, rng_states
+from harness.run.checkpoint import canonical, restore_rng_states, rng_states, save_checkpoint
 from harness.run.diagnostics import activation_quantiles, describe_non_finite
 from harness.run.guardrails import SMALL_BATCH, GuardrailFinding, Guardrails, GuardrailStop, make_finding
 from harness.run.metrics_log import Record
@@ -145,7 +144,7 @@ class StepGuard:
             "activation_quantiles": self._activations(),
         }
         path = folder / f"step-{self._step()}{BAD_STEP}"
-        write_whole({path: checkpoint_bytes(state)}, durable=False)
+        save_checkpoint(path, state)
         return path
 
     def _activations(self) -> dict[str, Any]:

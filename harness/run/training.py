@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
+from harness.run.checkpoint import load_checkpoint, restore_rng_states, rng_states, save_checkpoint
 from harness.run.details import Details, confusion_matrix, cut_details
 from harness.run.evaluation import evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData
@@ -23,7 +24,7 @@ from harness.run.guardrails import GuardrailFinding, Guardrails
 from harness.run.metrics_log import Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, LogWriter, Recorder
 from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy, RunSettings
-from harness.run.setup import TrainingSetup, deterministic_minibatches, input_sheet
+from harness.run.setup import TrainingSetup, get_dataloader, input_sheet
 from harness.run.step_guard import StepGuard
 
 BEST_CHECKPOINT = "best.pt"
@@ -123,7 +124,9 @@ class TrainingRun(TrainingSetup):
         if self.settings.overfit_batch:
             batch = self.inputs[: self.batch_size], self.labels[: self.batch_size]
             return itertools.repeat(batch, self.steps_per_epoch)
-        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order)
+        return iter(
+            get_dataloader(self.inputs, self.labels, self.batch_size, order, drop_last=not self.settings.keep_last)
+        )
 
     def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
         """Prepare a batch, make a training step on it, and return the measurements."""
@@ -167,6 +170,8 @@ class TrainingRun(TrainingSetup):
         record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
         evaluated = copy.deepcopy(self.model)
         self.position["stopped"] = self.experiment.end_epoch(self.model, metrics)
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step(metrics["val_loss"] if metrics["val_loss"] is not None else math.nan)
         if last or self.position["stopped"]:
             again = self.experiment.evaluate(copy.deepcopy(evaluated), *self.validation)
             record |= {f"{name}_repeated": value for name, value in again.items()}
@@ -199,8 +204,7 @@ class TrainingRun(TrainingSetup):
         improved = best is None or math.isnan(best) or score > best
         if improved:
             self.position["best"] = score
-        data = checkpoint_bytes(self._state())
-        write_whole({self.folder / CHECKPOINT: data}, durable=False)
+        data = save_checkpoint(self.folder / CHECKPOINT, self._state())
         if improved:
             write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
 

@@ -225,11 +225,11 @@ class ScriptRun:
 
 def _refuse(settings: RunSettings) -> None:
     """Raise `UserError` for a setting that only experiments with functions have."""
-    for name in ("epochs", "batch_size", "max_steps", "overfit_batch", "clip_norm"):
+    for name in ("epochs", "batch_size", "max_steps", "overfit_batch", "overfit_examples", "clip_norm"):
         if getattr(settings, name) is not None:
             option = name.replace("_", "-")
             raise UserError(f"This experiment is a script, which has no --{option}: change its constants instead.")
-    for name in ("disable_augment", "disable_dropout", "disable_amp", "verify"):
+    for name in ("disable_augment", "disable_dropout", "disable_amp", "verify", "keep_last"):
         if getattr(settings, name):
             option = name.replace("_", "-")
             raise UserError(f"This experiment is a script, which has no --{option}: edit the script instead.")

@@ -36,6 +36,10 @@ _numerics = click.Choice(["portable", "native"])
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @resume_option
 @positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, in every step.")
+@positive_option("--overfit-examples", "overfit_examples", "Train on the first N examples only, in batches, without"
+    " augmentation and dropout.")
+@click.option("--keep-last", is_flag=True, help="Train on an incomplete last batch of an epoch, which is dropped by"
+    " default.")
 @positive_option("--max-steps", "max_steps", "Stop the training after N steps.")
 @click.option("--disable-augment", is_flag=True, help="Switch augmentation off: set the experiment's constant AUGMENT"
     " to False.")
