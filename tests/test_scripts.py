@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -171,7 +172,7 @@ def test_a_run_has_equal_bytes_with_emulated_workers_and_after_a_kill(data: Path
 def test_strict_guardrails_end_a_script_before_its_weights_become_nan(data: Path, tmp_path: Path) -> None:
     bad = "loss = F.cross_entropy(model(x), y) * (float('nan') if epoch == 1 else 1.0)"
     source = SCRIPT.replace("loss = F.cross_entropy(model(x), y)", bad)
-    strict = {"policy": {"mode": "strict"}, "instruments": True}
+    strict: dict[str, Any] = {"policy": {"mode": "strict"}, "instruments": True}
     done = run(tmp_path / "bad", data, source, **strict)
     assert "The guardrails ended the run at step 6, before the optimizer changed the weights: the loss is nan." in (
         done.stderr
@@ -184,6 +185,14 @@ def test_strict_guardrails_end_a_script_before_its_weights_become_nan(data: Path
     sound = [run(tmp_path / name, data, **options) for name, options in (("strict", strict), ("default", {}))]
     assert [done.returncode for done in sound] == [0, 0]
     assert digests(tmp_path / "strict") == digests(tmp_path / "default")
+    assert not (tmp_path / "default/details.log").exists()
+    details = (tmp_path / "strict/details.log").read_text()
+    lines = list(map(json.loads, details.splitlines()))
+    assert [line["step"] for line in lines] == list(range(24))
+    assert list(lines[10]["activation_quantiles"]) == ["1", "4"]
+    assert run(tmp_path / "killed", data, kill=15, **strict).returncode == -signal.SIGKILL
+    assert run(tmp_path / "killed", data, resume=True, **strict).returncode == 0
+    assert (tmp_path / "killed/details.log").read_text() == details
 
 
 @pytest.mark.slow

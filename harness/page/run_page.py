@@ -8,7 +8,7 @@ files.
 import base64
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -403,7 +403,7 @@ def _sampled_details(run: RunFiles) -> Sequence[PageRecord]:
 
 def _series(
     runs: Sequence[RunFiles],
-    quantities: dict[str, Keys],
+    quantities: Mapping[str, Keys],
     x: str = "step",
     *,
     read: Callable[[RunFiles], Sequence[PageRecord]] | None = None,
