@@ -328,9 +328,10 @@ def causes() -> None:
     help="The tarball to write. Default: reproduce_<recipe>.tgz.",
 )
 def reproduce(recipe: str, work: Path, out: Path | None) -> None:
-    """Pack the smallest run that still shows the symptom, for a colleague or an escalation.
+    """Pack the smallest run that still shows the symptom.
 
-    The tarball runs by itself in an empty folder: python reproduce.py.
+    Give the tarball to a colleague, or add it to an escalation. It runs by itself in an empty folder:
+    python reproduce.py.
     """
     from harness.recipes.catalogue import load_recipe
     from harness.student.reproducer import make_reproducer
