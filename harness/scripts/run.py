@@ -193,6 +193,8 @@ class ScriptRun:
 
     def _position(self, digest: str) -> LogPlace:
         self._log.flush()
+        if self._details:
+            self._details.end_epoch()  # a resumed run continues after these lines
         return LogPlace(digest, self._file.tell(), self.position["step"], self.position["epoch"])
 
     def _cut_log(self, found: LogPlace | None) -> None:
