@@ -11,6 +11,7 @@ measured = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)"
 options  = $(measured) $(if $(DEVICE),--device "$(DEVICE)")
 work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
+guard    = $(if $(GUARDRAILS),--guardrails "$(GUARDRAILS)")
 
 #: Work on an exercise
 #:   make next                        start the next case of your level
@@ -32,6 +33,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make verify BREAK=case-20342 HEALTHY=1  claim that nothing is broken
 #:   make verify BREAK=case-20342 WHICH=1    name the checks that differ
 #:   make watch BREAK=huge_lr         run your experiment each time you save it
+#:   make reproduce BREAK=huge_lr     pack the smallest run with the symptom
 #:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows edit 2
 #:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission counts hints
 #:   make check BREAK=huge_lr         check your work before you hand it in
@@ -41,7 +43,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
 #:   make doctor                      test if this machine gives the known bytes
-.PHONY: help next progress serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
+.PHONY: help next progress serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch reproduce history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -68,7 +70,7 @@ exercises: $(RUN)
 	@$(BIN)/harness exercises $(work)
 
 exercise: $(RUN)
-	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(guard) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
 
 interview: $(RUN)
 	@$(BIN)/harness interview $(work) $(if $(KIND),--kind "$(KIND)") $(if $(SEED),--seed "$(SEED)") \
@@ -93,10 +95,13 @@ triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
 
 verify: $(RUN)
-	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume) $(if $(WHICH),--which) $(if $(HEALTHY),--healthy)
+	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume) $(guard) $(if $(WHICH),--which) $(if $(HEALTHY),--healthy)
 
 watch: $(RUN)
 	@$(BIN)/harness watch "$(BREAK)" $(work)
+
+reproduce: $(RUN)
+	@$(BIN)/harness reproduce "$(BREAK)" $(work) $(if $(OUT),--out "$(OUT)")
 
 history: $(RUN)
 	@$(BIN)/harness history "$(BREAK)" $(if $(DIFF),--diff "$(DIFF)") $(work)

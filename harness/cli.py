@@ -13,6 +13,8 @@ from harness import __version__
 from harness.console.command_line import (
     HELP_OPTIONS,
     confirm,
+    guardrail_options,
+    read_policy,
     resume_option,
     run_command,
     run_options,
@@ -22,6 +24,7 @@ from harness.console.command_line import (
 from harness.console.terminal import fold, terminal_width
 from harness.errors import Stopped, UserError, name_place
 from harness.interview.commands import interview
+from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy
 from harness.student.check_commands import add_check_commands
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
@@ -51,8 +54,8 @@ class _Commands(click.Group):
 
 _VERBS = (
     "next", "progress", "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "debug", "watch",
-    "verify", "history", "hint", "causes", "show", "export-tensorboard", "check", "submit", "reveal", "clean-work",
-    "status", "fetch", "doctor",
+    "verify", "history", "hint", "causes", "show", "reproduce", "export-tensorboard", "check", "submit", "reveal",
+    "clean-work", "status", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -65,6 +68,7 @@ def cli() -> None:
 @cli.command()
 @_recipe
 @run_options
+@guardrail_options
 @click.option(
     "--level",
     metavar="N",
@@ -89,6 +93,7 @@ def exercise(
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import start_file_exercise
 
+    policy = read_policy(options)
     if recipe == MYSTERY:
         recipe = draw_mystery(begun_exercises(work), level, options.pop("seed"))
         options["seed"] = None
@@ -100,16 +105,24 @@ def exercise(
         answer, made = start_file_exercise(found, work)
         show_file_workspace(answer, made=made, restored=answer.restore())
         return
-    _start(recipe, work, options, student=student, resume=resume)
+    _start(recipe, work, options, student=student, resume=resume, policy=policy)
 
 
-def _start(recipe: str, work: Path, options: Mapping[str, Any], *, student: str | None, resume: bool = False) -> None:
+def _start(
+    recipe: str,
+    work: Path,
+    options: Mapping[str, Any],
+    *,
+    student: str | None,
+    resume: bool = False,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
+) -> None:
     """Make the workspace and the broken run of an exercise, and print the next steps."""
     from harness.run.options import RunOptions
     from harness.student.exercise import start_exercise
     from harness.student.summary import show_broken_run
 
-    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume)
+    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume, policy=policy)
     if workspace.has_run("broken"):
         show_broken_run(workspace, made=made, restored=workspace.restore())
     else:
@@ -186,6 +199,7 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @cli.command()
 @_recipe
 @run_options
+@guardrail_options
 @work_option
 @resume_option
 @click.option(
@@ -217,7 +231,8 @@ def verify(recipe: str, work: Path, resume: bool, which: bool, healthy: bool, **
         workspace = open_workspace(work, recipe)
         show_differing_checks(workspace, name_differing_checks(workspace))
         return
-    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume))
+    policy = read_policy(options)
+    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume, policy=policy))
 
 
 @cli.command()
@@ -384,6 +399,36 @@ def causes() -> None:
     click.echo(
         "Next: in report.md, name one of these causes under diagnosis: and rule out two other causes under ruled_out:"
     )
+
+
+@cli.command()
+@_recipe
+@work_option
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The tarball to write. Default: reproduce_<recipe>.tgz.",
+)
+def reproduce(recipe: str, work: Path, out: Path | None) -> None:
+    """Pack the smallest run that still shows the symptom.
+
+    Give the tarball to a colleague, or add it to an escalation. It runs by itself in an empty folder:
+    python reproduce.py.
+    """
+    from harness.recipes.catalogue import load_recipe
+    from harness.student.reproducer import make_reproducer
+    from harness.workspace.workspace import open_workspace
+
+    load_recipe(recipe)
+    path = out or Path(f"reproduce_{recipe}.tgz")
+    found = make_reproducer(open_workspace(work, recipe), path)
+    click.echo(
+        f"{path} shows the symptom in {found['steps']} of {found['whole_steps']} steps,"
+        f" on {found['examples']} of {found['whole_examples']} examples:"
+    )
+    for says in found["symptoms"]:
+        click.echo(f"  {says}")
+    click.echo("Next: unpack it in an empty folder, and run python reproduce.py there; its README.md says what to add.")
 
 
 @cli.command()

@@ -51,6 +51,7 @@ from harness.checks.core.subject import Subject, Trial, no_autocast
 from harness.data import DATASETS
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
+from harness.run.setup import advance_schedule
 from harness.run.step_hooks import OPTIMIZER_HOOKS
 
 Numbers = list[float | str]
@@ -346,7 +347,7 @@ def _update_rule(subject: Subject) -> Probe:
                     p.grad = gradient * float(signs[step])
             optimizer.step()
             if scheduler is not None:
-                scheduler.step()
+                advance_schedule(scheduler)
             if step in watched:
                 moved = [distance_along(p.detach() - s, g) for p, s, g in zip(small, start, base, strict=True)]
                 yield f"gradients of {size:g}, point {watched.index(step)}", moved
@@ -660,7 +661,7 @@ def _features(subject: Subject) -> Probe:
         rates.add(round(float(groups[0]["lr"]), 12))
         optimizer.step()
         if trial.scheduler is not None:
-            trial.scheduler.step()
+            advance_schedule(trial.scheduler)
     yield "schedule", [float(len(rates) > 2)]
     yield "serving", [float(experiment.serves)]
     for name in sorted(_functions_of_serving(subject)) if experiment.serves else ():

@@ -25,6 +25,7 @@ from harness.checks.core.finding import Finding, short
 from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, Trial, as_vector, reference_gradients, worst
 from harness.errors import UserError
+from harness.run.setup import advance_schedule
 
 # figure                                    | healthy       | broken | bound              | source
 # largest learning rate                     | 0.001 to 0.01 |        | LARGEST 1          | defaults of torch.optim
@@ -87,7 +88,7 @@ def rates_of(trial: Trial) -> list[float]:
     if trial.scheduler is not None:
         for _ in range(trial.steps - first):
             rates.append(_next_rate(trial.optimizer))
-            trial.scheduler.step()
+            advance_schedule(trial.scheduler)
     return rates
 
 
@@ -99,7 +100,7 @@ def _peaks(trial: Trial) -> list[float]:
         if trial.scheduler is None:
             break
         _step(trial, lambda: 0.0)  # there are no gradients, so no weight moves
-        trial.scheduler.step()
+        advance_schedule(trial.scheduler)
     return [worst([*group]) for group in zip(*rates, strict=True)]
 
 

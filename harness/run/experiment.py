@@ -25,6 +25,7 @@ from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable, suggestion
 from harness.recipes.form import DEFAULTS, FUNCTIONS
+from harness.run.guardrails import GuardrailStop
 from harness.run.settings import RunSettings
 
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
@@ -151,7 +152,7 @@ class Experiment:
         wanted = {
             "EPOCHS": settings.epochs,
             "BATCH_SIZE": settings.batch_size,
-            "AUGMENT": False if settings.disable_augment or settings.overfit_batch else None,
+            "AUGMENT": False if settings.disable_augment or settings.overfits else None,
             "AMP": False if settings.disable_amp or settings.verify else None,
         }
         for name, value in wanted.items():
@@ -170,7 +171,7 @@ class Experiment:
         """
         try:
             return self._functions[name](*arguments)
-        except (HarnessFault, KeyboardInterrupt):
+        except (HarnessFault, GuardrailStop, KeyboardInterrupt):
             raise
         except (Exception, SystemExit) as error:
             raise UserError(mistake(error, self.path, name)) from error
@@ -206,7 +207,10 @@ class Experiment:
         return self._call_for("a torch.optim.Optimizer", torch.optim.Optimizer, "build_optimizer", model)
 
     def build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
-        """Return the learning-rate schedule, which is stepped once a batch, or None."""
+        """Return the learning-rate schedule, or None.
+
+        It is stepped once a batch, but `ReduceLROnPlateau` once an epoch, with the validation loss.
+        """
         expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
         if "build_scheduler" not in self._functions:
             return None

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.settings import RunSettings
@@ -32,16 +32,19 @@ class TrainingSetup:
         experiment.apply(settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
-        self.inputs, self.labels = experiment.place(training, self.device)
+        self.inputs, self.labels = (
+            part[: settings.overfit_examples] for part in experiment.place(training, self.device)
+        )
         self.validation = experiment.place(validation, self.device)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
-        self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
+        whole_batch = min(experiment.batch_size, len(self.inputs))
+        self.steps_per_epoch = count_batches(len(self.inputs), whole_batch, drop_last=not settings.keep_last)
         self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
             # If the run repeats a single batch, it can have any number of steps.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
         self.model = experiment.build_model().to(self.device)
-        if settings.disable_dropout or settings.overfit_batch:
+        if settings.disable_dropout or settings.overfits:
             disable_dropout(self.model)
         self.optimizer = experiment.build_optimizer(self.model)
         if adapt is not None:
@@ -64,8 +67,8 @@ class TrainingSetup:
         return loss
 
     def step_schedule(self, scheduler: LRScheduler) -> None:
-        """Step the learning-rate schedule after a training step of the experiment."""
-        scheduler.step()
+        """Step the learning-rate schedule after a training step, unless it follows the validation loss of epochs."""
+        advance_schedule(scheduler)
 
     @torch.no_grad()
     def served_accuracy(self, model: nn.Module) -> float:
@@ -74,18 +77,56 @@ class TrainingSetup:
         return (self.experiment.predict(model, raw) == labels).double().mean().item()
 
 
+def advance_schedule(scheduler: LRScheduler) -> None:
+    """Step a schedule by one batch. `ReduceLROnPlateau` does nothing, because it steps once an epoch."""
+    if not isinstance(scheduler, ReduceLROnPlateau):
+        scheduler.step()
+
+
+class MinibatchLoader:
+    """Iterates over shuffled batches of tensors, epoch after epoch, like a `DataLoader`. `get_dataloader` makes it."""
+
+    def __init__(
+        self, inputs: Tensor, labels: Tensor, batch_size: int, generator: torch.Generator, drop_last: bool
+    ) -> None:
+        self.inputs, self.labels, self.batch_size = inputs, labels, batch_size
+        self.generator, self.drop_last = generator, drop_last
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return deterministic_minibatches(
+            self.inputs, self.labels, self.batch_size, self.generator, drop_last=self.drop_last
+        )
+
+    def __len__(self) -> int:
+        return count_batches(len(self.inputs), self.batch_size, drop_last=self.drop_last)
+
+
+def get_dataloader(
+    inputs: Tensor, labels: Tensor, batch_size: int, generator: torch.Generator, *, drop_last: bool = True
+) -> MinibatchLoader:
+    """Return a loader of shuffled batches `(inputs, labels)`. Each iteration is an epoch with a new order.
+
+    drop_last: whether to drop an incomplete last batch, whose gradient and batch statistics are noisier.
+    """
+    return MinibatchLoader(inputs, labels, batch_size, generator, drop_last)
+
+
+def count_batches(examples: int, batch_size: int, *, drop_last: bool = True) -> int:
+    """Return the number of batches in an epoch."""
+    return examples // batch_size if drop_last else -(-examples // batch_size)
+
+
 def deterministic_minibatches(
-    inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator
+    inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator, *, drop_last: bool = True
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Return the shuffled batches `(inputs, labels)` of one epoch. Batches are copies.
 
-    An incomplete last batch is dropped.
-
     rng: a generator on the CPU, so that the order is the same on every device. Each call of this function draws one
-    permutation from it, even if the caller does not read all batches.
+    permutation from it, even if the caller does not read all batches. drop_last: whether to drop an incomplete last
+    batch.
     """
     order = torch.randperm(len(inputs), generator=rng).to(inputs.device)
-    batches = order.split(batch_size)[: len(inputs) // batch_size]
+    batches = order.split(batch_size)[: count_batches(len(inputs), batch_size, drop_last=drop_last)]
     return ((inputs[batch], labels[batch]) for batch in batches)
 
 

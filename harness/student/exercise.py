@@ -18,7 +18,7 @@ from harness.run.files import CHECKPOINT, EXPERIMENT, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import read_metrics_log
 from harness.run.options import RunOptions
 from harness.run.provenance import harness_hash
-from harness.run.settings import RunName
+from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy, RunName
 from harness.student.runs import launch, workspace_job
 from harness.workspace.progress import (
     note_begin,
@@ -54,6 +54,7 @@ def start_exercise(
     resume: bool = False,
     bar: bool = True,
     catalogue: Catalogue = SUITE,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run unless they exist.
 
@@ -65,7 +66,8 @@ def start_exercise(
     prediction = progress_of(workspace.folder).prediction
     if workspace.has_run("broken") or (recipe.predict and prediction is None):
         return workspace, False
-    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
+    job = workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume)
+    launch(dataclasses.replace(job, guardrails=policy), bar=bar)
     if prediction is not None:
         from harness.student.prediction import half_rate_folder, with_half_rate
 
@@ -166,13 +168,15 @@ def verify_exercise(
     resume: bool = False,
     bar: bool = True,
     catalogue: Catalogue = SUITE,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
 ) -> Workspace:
     """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace."""
     recipe = catalogue.find(recipe_id)
     workspace = _open_with_options(recipe, work, options, catalogue)
     workspace.require_run("broken")
     source = read_source(workspace.experiment)
-    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
+    job = workspace_job(workspace, recipe, "fixed", source, resume=resume)
+    launch(dataclasses.replace(job, guardrails=policy), bar=bar)
     return workspace
 
 

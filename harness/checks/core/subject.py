@@ -21,7 +21,7 @@ from harness.run.experiment import Experiment, TensorData, load_experiment, tens
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 from harness.run.settings import RunSettings
-from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
+from harness.run.setup import Adapt, TrainingSetup, advance_schedule, get_dataloader
 from harness.run.step_hooks import LastStepHook
 
 Gradients = dict[str, Tensor]
@@ -77,11 +77,11 @@ class Trial(TrainingSetup):
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Return an iterator of at most `most` prepared training batches, epoch after epoch."""
-        epochs = (
-            deterministic_minibatches(self.inputs, self.labels, self.batch_size, self.generators["order"])
-            for _ in itertools.count()
+        drop_last = not self.settings.keep_last
+        loader = get_dataloader(
+            self.inputs, self.labels, self.batch_size, self.generators["order"], drop_last=drop_last
         )
-        prepared = (self.prepare(*batch) for batch in itertools.chain.from_iterable(epochs))
+        prepared = (self.prepare(*batch) for batch in itertools.chain.from_iterable(itertools.repeat(loader)))
         return itertools.islice(prepared, most)
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ class Trial(TrainingSetup):
         """Advance the schedule by as many steps as its stretched form requires after this training step."""
         due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
         for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
-            scheduler.step()
+            advance_schedule(scheduler)
 
     def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
         """Make a step on each prepared batch, and yield the record that the log of a run would contain."""
