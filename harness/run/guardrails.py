@@ -32,7 +32,7 @@ LOSS_FLOOR = (
 )
 
 
-# The largest gradient norm that strict mode accepts, relative to the first. In the 35 healthy experiments, with their
+# The largest gradient norm that strict mode accepts, relative to the first. In the healthy experiments, with their
 # own seeds, it is at most 9.6. Their gradient norm is at most 17.7, but 215 for digits_vae, which sums its loss over
 # the pixels: that experiment needs `--gradient-bound`, so only strict mode has such a bound.
 GRADIENT_GROWTH = 30.0
