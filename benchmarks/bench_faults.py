@@ -30,7 +30,7 @@ from trainwreck import __version__
 
 SCRIPTS = ROOT / "tests" / "data" / "scripts"
 _NEAR, _SECONDS = 2, 300
-# The areas that the outcomes of a check point at. A check that is missing here points at none.
+# The areas that the outcomes of a check point at, or one of its outcomes. A check that is missing here points at none.
 AREAS: Mapping[str, tuple[Area, ...]] = {
     "gradients": ("loop", "optimizer"),
     "ownership": ("optimizer", "model"),
@@ -41,13 +41,15 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "update-size": ("optimizer",),
     "decay": ("optimizer",),
     "flow": ("model",),
-    "graphs": ("loop",),
+    "graphs": ("loop", "loss"),
     "modes": ("loop", "evaluation"),
     "dropout": ("model",),
     "batch-norm": ("model",),
+    "batch-norm/not-copied": ("loop",),
     "snapshots": ("loop", "evaluation"),
     "saving": ("deployment", "loop"),
     "loss-form": ("loss", "model"),
+    "loss-form/targets-outside": ("loss", "data"),
     "shapes": ("loss", "evaluation"),
     "outputs": ("model",),
     "first-loss": ("loss", "model"),
@@ -56,6 +58,7 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "order": ("pipeline", "data"),
     "workers": ("pipeline",),
     "inputs": ("pipeline", "data"),
+    "inputs/own-statistics": ("pipeline", "deployment"),
     "evaluation": ("evaluation",),
     "symmetry": ("model",),
     "layers": ("model",),
@@ -64,7 +67,8 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "tokens": ("model", "pipeline", "loss"),
     "validation": ("data", "pipeline", "evaluation"),
     "metric": ("evaluation",),
-    "pairs": ("pipeline",),
+    "pairs": ("pipeline", "data"),
+    "log": ("evaluation",),
     "storage": ("pipeline", "data"),
     "activations": ("model",),
     "targets": ("loss", "data"),
@@ -122,7 +126,7 @@ class Result(NamedTuple):
     def _names(self, finding: Mapping[str, Any]) -> bool:
         line = finding["place"]["line"]
         is_near = line and any(abs(line - own) <= _NEAR for own in self.lines)
-        return bool(is_near) or self.area in AREAS.get(finding["check"], ())
+        return bool(is_near) or self.area in AREAS.get(_outcome(finding), AREAS.get(finding["check"], ()))
 
     def cells(self, *more: str) -> list[str]:
         """Return the cells of the row of this result."""
