@@ -1294,3 +1294,22 @@ raise SystemExit(5)  # the watch ends before
 def test_each_exercise_that_a_finding_names_exists() -> None:
     named = {outcome.exercise for check in ALL for outcome in check.outcomes.values()} - {""}
     assert {name for name in named if not (REPOSITORY / "exercises" / name).is_dir()} == set()
+
+
+def test_a_data_set_that_sets_attributes_itself_stays_as_it_is(tmp_path: Path) -> None:
+    source = CLASSES.replace(
+        "train_data = TensorDataset(x[:384], y[:384])",
+        "import pickle\n\n\nclass Layers(torch.utils.data.Dataset, nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.transform = nn.Linear(2, 2)\n\n\n"
+        "assert len(list(Layers().parameters())) == 2 and pickle.loads(pickle.dumps(print)) is print\n"
+        "train_data = TensorDataset(x[:384], y[:384])",
+    )
+    assert findings(tmp_path, source, steps=2, checks=["gradients"]) == {}
+
+
+def test_tags_of_padding_count_in_no_loss(tmp_path: Path) -> None:
+    tags = ("tokens[:, 1:].reshape(-1), ignore_index=0", "torch.where(read == 0, 0, read % 3 + 1).reshape(-1)")
+    source = broken(TEXT, (tags, ("    logits = ", "    read = tokens[:, :-1]\n    logits = ")))
+    assert "tokens/counts-padding" in findings(tmp_path, source, checks=["tokens"])
+    for sound in ("read % 3 + 1).reshape(-1), ignore_index=0", "read % 3).reshape(-1)"):
+        assert findings(tmp_path, source.replace("read % 3 + 1).reshape(-1)", sound), checks=["tokens"]) == {}

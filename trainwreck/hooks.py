@@ -11,6 +11,7 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import torch
@@ -308,14 +309,17 @@ class Hooks:
         return state_dict
 
     def _assign(self, old: Callable[..., Any]) -> Callable[..., Any]:
-        def assign(data: Any, name: str, value: Any) -> None:
+        del old  # of `object`: a class may have a parent after `Dataset` that sets attributes itself
+
+        def assign(data: torch.utils.data.Dataset[Any], name: str, value: Any) -> None:
             if _ASSIGNED.fullmatch(name) and name in vars(data) and self.sees:
                 self.watch.emit("on_transform", data, name, value, here())
-            old(data, name, value)
+            super(torch.utils.data.Dataset, data).__setattr__(name, value)
 
         return assign
 
     def _print(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(old)  # so that it can be pickled
         def show(*values: Any, **options: Any) -> None:
             if self.sees and self.watch.step:
                 self.watch.emit("on_print", values, here())

@@ -102,7 +102,7 @@ class Evaluation(Check):
         """Look at predictions that are compared with labels, and counted without a mask."""
         if labels.dim() == 2 and labels.is_floating_point() and bool((labels.sum(1) == 1).all()):
             self.tell("counts-elements", f"{labels.size(0)} targets of {labels.size(1)} numbers")
-        if predictions.shape != labels.shape or predictions.is_floating_point() or labels.is_floating_point():
+        if predictions.shape != labels.shape or predictions.is_floating_point() or not _are_classes(labels):
             return
         ignored = torch.isin(labels, torch.tensor(sorted(self.watch.ignored), device=labels.device))
         count, hits = int(ignored.sum()), int((ignored & (predictions == labels)).sum())
@@ -118,18 +118,14 @@ class Evaluation(Check):
 
     def _judge_mask(self, labels: Tensor, mask: Tensor) -> None:
         """Look at a mask that keeps the losses of labels that no loss of the training gets, such as padding."""
-        if labels.shape != mask.shape or labels.is_floating_point() or self._labels < _LABELS:
+        if labels.shape != mask.shape or not labels.dim() or not _are_classes(labels) or self._labels < _LABELS:
             return
         unknown = ~torch.isin(labels, torch.tensor(sorted(self._trained), device=labels.device))
-        kept, common = mask != 0, labels.unique(return_counts=True)
-        count = int((unknown & kept).sum())
-        # One label, such as padding, and not many rare ones.
-        if count >= _PLACES and count > _COUNTED * int(kept.size(0)) and bool((common[1] >= count).any()):
-            kinds = labels[unknown & kept].unique()
-            if kinds.numel() == 1 and len(self._trained) < _KINDS:
-                self.tell(
-                    "counts-ignored", f"{count} places with the label {int(kinds)}, which no loss of the training gets"
-                )
+        kept = labels[unknown & (mask != 0)]
+        # One label in most rows, such as padding, and not many rare ones.
+        is_common = kept.numel() >= max(_PLACES, _COUNTED * labels.size(0)) and kept.unique().numel() == 1
+        if is_common and len(self._trained) < _KINDS:
+            self.tell("counts-ignored", f"{kept.numel()} places with the label {int(kept[0])}, which no loss gets")
 
     def _judge_logits(self, name: str, args: tuple[Any, ...], function: str) -> None:
         """Look at the outputs that binary cross-entropy takes as logits."""
@@ -156,3 +152,7 @@ class Evaluation(Check):
             calls = [call for call in self.watch.evaluations if not call.training]
             if calls:
                 self.tell("training-loader", f"{evaluated[0].evaluating} batches", calls[-1].place)
+
+
+def _are_classes(labels: Tensor) -> bool:
+    return not labels.is_floating_point() and labels.dtype is not torch.bool

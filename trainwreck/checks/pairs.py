@@ -137,6 +137,8 @@ def _positions_in(targets: Tensor) -> Tensor | None:
         return flat if 1 < flat.size(1) <= _COLUMNS and kinds > flat.size(0) else None
     if targets.dim() != _MAP_DIMS or targets.size(-1) < _SIDE:
         return None
+    step = 1 + max(targets.shape[-2:]) // _COLUMNS  # so that a copy for each class needs little memory
+    targets = targets[:, ::step, ::step]
     masks = torch.stack([targets == value for value in range(_CLASSES)], 1).float().cpu()
     height, width = masks.shape[-2:]
     total = masks.sum((-2, -1))

@@ -80,6 +80,8 @@ def _look(kept: KeptCall, ignored: Iterable[int]) -> Iterator[tuple[str, str, Pl
     for loss, targets, counts in _losses_of(kept, tokens):
         shift = _shift_of(tokens, targets, counts)
         if shift is None:
+            if padding is not None and (counted := _count_tags_of(padding, targets, counts)):
+                yield "counts-padding", f"{counted} places of padding count", loss.place
             continue
         ahead, dim = shift
         if ahead == 0:
@@ -164,6 +166,13 @@ def _padding_of(kept: KeptCall, tokens: Tensor) -> Tensor | None:
         return None
     padding = torch.stack([tokens == index for index in indices]).any(0)
     return padding.flip(1).cummin(1).values.flip(1)
+
+
+def _count_tags_of(padding: Tensor, targets: Tensor, counts: Tensor) -> int:
+    """Return the number of padded places with a label of their own, which no token has, if the loss counts them."""
+    tags = targets[padding & counts]
+    is_own = tags.numel() and bool((tags == tags[0]).all()) and not bool((targets[~padding] == tags[0]).any())
+    return tags.numel() if is_own else 0
 
 
 def _ends_of(tokens: Tensor, ignored: Iterable[int]) -> Tensor | None:
