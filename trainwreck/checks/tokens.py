@@ -75,13 +75,10 @@ def _look(kept: KeptCall, ignored: Iterable[int]) -> Iterator[tuple[str, str, Pl
     if tokens is None:
         return
     name = type(kept.network.eval()).__name__
-    padding = _padding_of(kept, tokens)
     is_random = not are_equal(*(outputs_of(kept.network, kept.args, kept.kwargs) for _ in range(2)))
     for loss, targets, counts in _losses_of(kept, tokens):
         shift = _shift_of(tokens, targets, counts)
         if shift is None:
-            if padding is not None and (counted := _count_tags_of(padding, targets, counts)):
-                yield "counts-padding", f"{counted} places of padding count", loss.place
             continue
         ahead, dim = shift
         if ahead == 0:
@@ -96,6 +93,18 @@ def _look(kept: KeptCall, ignored: Iterable[int]) -> Iterator[tuple[str, str, Pl
         copied = [loss for loss, targets, counts in losses if _shift_of(given, targets, counts) == (0, 1)]
         if given is not tokens and copied and not is_random and _sees_own_place(kept, given):
             yield "copies", f"targets of {name} equal one of its inputs, and outputs follow it", copied[0].place
+    yield from _look_at_padding(kept, tokens, ignored, is_random=is_random)
+
+
+def _look_at_padding(
+    kept: KeptCall, tokens: Tensor, ignored: Iterable[int], *, is_random: bool
+) -> Iterator[tuple[str, str, Place]]:
+    padding = _padding_of(kept, tokens)
+    for loss, targets, counts in _losses_of(kept, tokens):
+        if padding is None or _shift_of(tokens, targets, counts) is not None:
+            continue
+        if counted := _count_tags_of(padding, targets, counts):
+            yield "counts-padding", f"{counted} places of padding count", loss.place
     for loss, targets in _texts_of(kept):
         if (ends := _padding_of(kept, targets)) is None:
             continue
@@ -105,7 +114,7 @@ def _look(kept: KeptCall, ignored: Iterable[int]) -> Iterator[tuple[str, str, Pl
             yield "counts-padding", f"{counted} places of padding count", loss.place
     padding = padding if padding is not None else _ends_of(tokens, ignored)
     if padding is not None and not is_random and (share := _share_of_padding(kept, tokens, padding)) > PADDING:
-        place = Place(f"the forward pass of {name}, or the mask that it gets")
+        place = Place(f"the forward pass of {type(kept.network).__name__}, or the mask that it gets")
         yield "sees-padding", f"{share:.2g} of the spread of the outputs", place
 
 
