@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import AnyOptimizer, ModelCall
+from trainwreck.events import AnyOptimizer, ModelCall, first_entries
 from trainwreck.finding import Outcome
 from trainwreck.places import Place
 from trainwreck.state import parameters_of
@@ -69,7 +69,7 @@ class Precision(Check):
         if half:
             self.tell("half-weights", f"{len(half)} of {len(parameters_of(optimizer))} tensors")
         self._before = [
-            (one, one.detach().clone())
+            (one, first_entries(one).clone())
             for one in parameters_of(optimizer)
             if one.dtype is torch.bfloat16 and one.grad is not None and bool(one.grad.any())
         ]
@@ -81,9 +81,13 @@ class Precision(Check):
     def after_step(self, optimizer: AnyOptimizer) -> None:
         """Count the weights that the update leaves as they are."""
         before, self._before = self._before, []
-        pairs = [(weights.detach() == old, weights.grad) for weights, old in before]
-        moving = sum(int((gradient != 0).sum()) for _, gradient in pairs if gradient is not None)
-        lost = sum(int((same & (gradient != 0)).sum()) for same, gradient in pairs if gradient is not None)
+        pairs = [
+            (first_entries(weights) == old, first_entries(weights.grad) != 0)
+            for weights, old in before
+            if weights.grad is not None
+        ]
+        moving = sum(int(pulled.sum()) for _, pulled in pairs)
+        lost = sum(int((same & pulled).sum()) for same, pulled in pairs)
         if lost > LOST * moving:
             self._lost += 1
             if self._lost == _UPDATES:
