@@ -1313,3 +1313,14 @@ def test_tags_of_padding_count_in_no_loss(tmp_path: Path) -> None:
     assert "tokens/counts-padding" in findings(tmp_path, source, checks=["tokens"])
     for sound in ("read % 3 + 1).reshape(-1), ignore_index=0", "read % 3).reshape(-1)"):
         assert findings(tmp_path, source.replace("read % 3 + 1).reshape(-1)", sound), checks=["tokens"]) == {}
+
+
+def test_a_script_that_fails_in_short_epochs_is_judged_all_the_same(tmp_path: Path) -> None:
+    edits = (
+        ("TensorDataset(x[384:], y[384:])", "TensorDataset(x[:128], y[:128])"),
+        ("    right = 0\n", "    right = seen = 0\n"),
+        ("            right +=", "            seen += len(labels)\n            right +="),
+        ("    best = copy", "    assert seen == 128\n    best = copy"),
+    )
+    found = findings_of_command(tmp_path, broken(CLASSES, edits), "--select", "validation", "--steps", "6")
+    assert "validation/same-examples" in found
