@@ -1,7 +1,7 @@
 """A network predicts the strength of concrete and the uncertainty of its prediction.
 
-It outputs the mean and the logarithm of the variance of a normal distribution, and learns with the negative
-log-likelihood (Nix and Weigend, 1994). Initialization, dropout and Adam (arXiv:1412.6980) are written out.
+It outputs the mean and the logarithm of the variance of a normal distribution, as in Nix and Weigend (1994).
+Initialization, dropout and Adam (arXiv:1412.6980) are written out.
 """
 
 import math
@@ -97,7 +97,7 @@ def build_optimizer(model):
 
 
 def compute_loss(outputs, targets):
-    """Return the mean negative log-likelihood of targets (B, 1), without its constant, for outputs (B, 2)."""
+    """Return the loss of outputs (B, 2) against targets (B, 1), a scalar."""
     mean, log_variance = outputs.split(1, dim=1)
     return (0.5 * (log_variance + (targets - mean) ** 2 / log_variance.exp())).mean()
 
