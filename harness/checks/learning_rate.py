@@ -16,6 +16,7 @@ gradient descent with a tiny learning rate. A higher learning rate would hide th
 """
 
 import math
+import inspect
 from collections.abc import Callable
 from statistics import median
 
@@ -143,9 +144,13 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
 
 
 def _step(trial: Trial, loss: Callable[[], float]) -> None:
-    """Make a step of a trial's optimizer. Raises `UserError` if a hook of the experiment fails."""
+    """Make a step of a trial's optimizer, whose `step` may take a closure or nothing.
+
+    Raises `UserError` if a hook of the experiment fails.
+    """
+    closure = (loss,) if inspect.signature(trial.optimizer.step).parameters else ()
     try:
-        trial.optimizer.step(loss)
+        trial.optimizer.step(*closure)
     except Exception as error:
         raise UserError(
             f"{trial.experiment.path}: the optimizer's step, called outside train_step, raised"

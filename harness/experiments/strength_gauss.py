@@ -53,14 +53,17 @@ def linear(inputs, outputs):
 
 
 def build_model():
-    """Return the network: columns (B, 8) to mean and log-variance (B, 2)."""
+    """Return the network: columns (B, 8) to mean and log-variance (B, 2), which start near 0."""
+    head = nn.Linear(HIDDEN, 2)
+    nn.init.normal_(head.weight, std=0.01)
+    nn.init.zeros_(head.bias)
     return nn.Sequential(
         linear(len(COLUMNS), HIDDEN),
         nn.ReLU(),
         linear(HIDDEN, HIDDEN),
         nn.ReLU(),
         Dropout(),
-        nn.Linear(HIDDEN, 2),
+        head,
     )
 
 
