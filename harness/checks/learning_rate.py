@@ -15,8 +15,8 @@ the learning rate. If `eps` is larger than the root mean square, the updates are
 gradient descent with a tiny learning rate. A higher learning rate would hide this fault, but not repair it.
 """
 
-import math
 import inspect
+import math
 from collections.abc import Callable
 from statistics import median
 
