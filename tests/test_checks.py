@@ -120,6 +120,10 @@ NLL = (LOSS, "F.nll_loss(outputs, labels)")
 ALARMS_AS_PROBABILITIES = ("nn.Linear(32, 1)", "nn.Linear(32, 1), nn.Sigmoid()")
 BCE = ("binary_cross_entropy_with_logits", "binary_cross_entropy")
 ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
+# A hand-written optimizer: its step takes no closure.
+WITHOUT_CLOSURE = (
+    "type('Own', (torch.optim.SGD,), {'step': lambda self: torch.optim.SGD.step(self)})(model.parameters(), lr=0.05)"
+)
 TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
 RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
 EVALUATED = "    outputs = model(inputs)\n    accuracy"
@@ -472,6 +476,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     # The steps use the learning rate of the schedule, not the rate from the construction of the optimizer.
     ("learning_rate", "usual", mini(("lr=0.05", "lr=5.0"), (NO_SCHEDULE, CONSTANT_FACTOR))),
     ("learning_rate", "usual", mini(ADAM)),
+    ("learning_rate", "usual", mini((f"torch.optim.{ADAM[0]}", WITHOUT_CLOSURE))),
     ("learning_rate", "held-back", mini((ADAM[0], ADAM[1].replace("lr=0.01", "lr=0.01, eps=1.0")))),
     ("learning_rate", "held-back", mini((ADAM[0], "RMSprop(model.parameters(), lr=0.5, eps=1.0)"))),
     ("learning_rate", "too-large", edited(train_step(STEP + CLIPPED), ("lr=0.05", "lr=0.99"))),

@@ -15,6 +15,7 @@ the learning rate. If `eps` is larger than the root mean square, the updates are
 gradient descent with a tiny learning rate. A higher learning rate would hide this fault, but not repair it.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from statistics import median
@@ -144,9 +145,13 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
 
 
 def _step(trial: Trial, loss: Callable[[], float]) -> None:
-    """Make a step of a trial's optimizer. Raises `UserError` if a hook of the experiment fails."""
+    """Make a step of a trial's optimizer, whose `step` may take a closure or nothing.
+
+    Raises `UserError` if a hook of the experiment fails.
+    """
+    closure = (loss,) if inspect.signature(trial.optimizer.step).parameters else ()
     try:
-        trial.optimizer.step(loss)
+        trial.optimizer.step(*closure)
     except Exception as error:
         raise UserError(
             f"{trial.experiment.path}: the optimizer's step, called outside train_step, raised"

@@ -47,7 +47,6 @@ class Evaluation(Check):
             "advice",
             "The metric counts places with a label that the loss ignores, such as padding.",
             "Count only the places whose label is not ignore_index.",
-            "padded_positions_counted",
         ),
         "counts-elements": Outcome(
             "advice",

@@ -30,7 +30,7 @@ class Saving(Check):
             "advice",
             "A checkpoint has the state of the optimizer, but not the state of the scheduler.",
             "Save scheduler.state_dict(), too, and load it to resume.",
-            "restart_of_the_rate",
+            "restart_without_moments",
         ),
         "other-names": Outcome(
             "alarm",

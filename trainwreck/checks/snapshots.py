@@ -27,13 +27,11 @@ class Snapshots(Check):
             "alarm",
             "The network loads its own tensors: the stored weights are no copy, so they were trained along.",
             "Store copy.deepcopy(model.state_dict()), or save it to a file.",
-            "best_is_the_last",
         ),
         "follows-training": Outcome(
             "advice",
             "The script keeps a state_dict() that is no copy, so its weights are trained along.",
             "Keep copy.deepcopy(model.state_dict()), or save it to a file.",
-            "best_is_the_last",
         ),
         "overwritten": Outcome(
             "advice",
