@@ -201,7 +201,7 @@ def test_the_page_has_the_same_queue_and_takes_claims(tmp_path: Path, first_leve
     assert [one["name"] for one in queue["items"]] == [PracticeQueue(tmp_path).draw()] == first_level[:1]
     sound = next(name for name in first_level if load_hidden(name).content == ("healthy", "digits_mlp"))
     succeed("exercise", sound, "--work", tmp_path, cwd=tmp_path)
-    assert claim(sound, tmp_path) == f"Right: nothing is broken in {sound}."
+    assert claim(sound, tmp_path) == f"Right: nothing is broken in {sound}. It is a healthy program without any change."
     solved = progress_of(tmp_path / sound).solved
     assert solved is not None and (solved.causes, solved.attempts) == (("healthy",), 1)
     assert json.loads(status_as_json(tmp_path))["levels"][0] == {"level": 1, "solved": 1, "needed": CASES_OF_A_LEVEL}

@@ -26,6 +26,7 @@ from harness.student.run_process import partial_folder
 from harness.student.solution import note_reveal, question_before, solution_of
 from harness.student.summary import (
     ATTEMPT_COLUMNS,
+    HIDDEN_GOAL,
     attempt_verdict,
     attempt_views,
     claim_verdict,
@@ -134,7 +135,9 @@ def _read_workspace(workspace: Workspace, recipe: Recipe, triage: dict[str, Any]
         "experiment": file,
         "edit": edit_of(broken, source) if source else [],
         "current": workspace.fixed_run_is_current(),
-        "goal": describe_goal(recipe, workspace.settings.dataset),
+        # The criteria of a hidden exercise would tell whether anything is broken.
+        "goal": [] if recipe.is_case else describe_goal(recipe, workspace.settings.dataset),
+        "goal_says": HIDDEN_GOAL if recipe.is_case else "The experiment counts as fixed if:",
         "metrics": {"columns": names, "rows": metric_rows(runs)},
         "pages": [run for run in ("broken", "fixed") if workspace.has_run(run)],
         "criteria": [] if last is None else [

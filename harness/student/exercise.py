@@ -198,7 +198,7 @@ def judge_attempt(workspace: Workspace, say: "SayItem" = lambda item: None) -> "
         return keep_attempt(workspace, [])  # a verdict would reveal whether this case is broken at all
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
     attempt = keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
-    if attempt.fixed:
+    if attempt.fixed and not recipe.is_healthy:  # a sound run needs a claim, not an edit
         note_solved(workspace.folder, recipe.causes, attempt.number)
     return attempt
 

@@ -32,9 +32,8 @@ if TYPE_CHECKING:  # their imports load libraries that a run does not need
 RunFigures = dict[str, str]
 CHECKPOINT_ROW = "checkpoint SHA-256"
 _NAME_HEALTHY = f"or, if you find nothing wrong, name the cause {HEALTHY} in {{report}}"
-_HIDDEN_GOAL = (
-    "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say"
-    " `healthy`."
+HIDDEN_GOAL = (
+    "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say so."
 )
 # Further evaluations of the last weights: how each is made, and the suffix of its names in the log.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
@@ -139,7 +138,7 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
 
         show_prediction(workspace)
     if recipe.is_case:
-        show_folded(console, _HIDDEN_GOAL, style="bold")
+        show_folded(console, HIDDEN_GOAL, style="bold")
     else:
         console.print("The experiment counts as fixed if", style="bold")
         for line in describe_goal(recipe, workspace.settings.dataset):
@@ -229,6 +228,10 @@ def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> N
     """Print that an attempt is fixed, what there is to learn from the exercise, and the next exercise."""
     from harness.student.debrief import has_debrief, show_debrief
 
+    if workspace.exercise.is_healthy and is_hidden(workspace.recipe):
+        show_folded(console, attempt_verdict(workspace, attempt), style="bold")
+        show_next(console, f"undo your edit, then claim it: {workspace.command('verify', ' HEALTHY=1')}")
+        return
     show_folded(console, attempt_verdict(workspace, attempt), style="bold green")
     if not has_debrief(workspace.exercise):
         show_folded(console, "A course kit contains no solution. Your report goes to your instructor with your runs.")
@@ -261,7 +264,8 @@ def claim_verdict(workspace: Workspace, *, right: bool) -> str:
     if not right:
         return f"Wrong: something is broken in {workspace.recipe}. Your claim counts as an attempt."
     _, _, why = workspace.exercise.cause.partition(". ")
-    return f"Right: nothing is broken in {workspace.recipe}. {why}{'.' * bool(why)}".strip()
+    why = f"{why}." if why else "It is a healthy program without any change."
+    return f"Right: nothing is broken in {workspace.recipe}. {why}"
 
 
 def show_claim(workspace: Workspace, *, right: bool) -> None:
@@ -319,7 +323,7 @@ def attempt_verdict(workspace: Workspace, attempt: "Attempt | None") -> str:
     if attempt is None:
         return f"You have not edited {workspace.experiment} yet: both runs are the same."
     if attempt.fixed and workspace.exercise.is_healthy:
-        return "Your run is healthy, and so was the run before your edit."
+        return "Your run is healthy, and so was the run before your edit. Your edit was not necessary."
     if attempt.fixed:
         return "Fixed, as far as your machine can tell. The grader also evaluates the weights on held-out data."
     if _is_judged(workspace, attempt):
@@ -366,6 +370,8 @@ def show_history(workspace: Workspace) -> None:
         show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
         return
     console.print(table)
+    if wrong := progress_of(workspace.folder).wrong_claims:
+        show_line(console, f"Wrong claims that nothing is broken: {wrong}")
     path = workspace.folder / HISTORY_PAGE
     title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
     write_history_page(path, title, workspace.run_folder("broken"), ATTEMPT_COLUMNS, views)

@@ -195,7 +195,7 @@
 
   function showResult(found) {
     const old = found.last && !found.current ? " This was an older text of your experiment." : "";
-    $("verdict-text").textContent = found.verdict ? `Attempt ${found.last}: ${found.verdict}${old}` : "The experiment counts as fixed if:";
+    $("verdict-text").textContent = found.verdict ? `Attempt ${found.last}: ${found.verdict}${old}` : found.solved ? "" : found.goal_says;
     $("verdict-text").className = found.fixed ? "lead good" : "lead";
     $("claim").hidden = !found.claimable;
     $("claim-says").textContent = found.says ?? (found.solved ? `Solved: ${found.solved}` : "");
