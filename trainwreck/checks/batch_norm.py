@@ -13,7 +13,7 @@ from trainwreck.trees import tensors
 # figure                                    | usual                    | broken                        | bound
 # examples of a batch                       | 8 and more (source below) | 1 or 2                       | FEW 4
 # share of the latest batch in the averages | 0.1 (default of torch)    | 0.99 (a momentum of Keras)   | LARGE 0.5
-# cosine of the weights of a copy and of the network | a copy above 0.9 | a new network near 0 | COPY 0.5
+# cosine of the weights of a copy and of the network | 0 (a new network) | 1 (a copy) | COPY 0.5, an estimate
 FEW, LARGE, COPY = 4, 0.5, 0.5
 _CALLS = 3  # the last batch of an epoch may be small
 
