@@ -136,7 +136,7 @@ def test_its_makefile_and_its_project_are_the_students_part_of_ours(texts: dict[
     project, theirs = (tomllib.loads((ROOT / "pyproject.toml").read_text()), tomllib.loads(texts["pyproject.toml"]))
     for key in ("name", "dynamic", "license-files", "requires-python", "dependencies"):
         assert theirs["project"][key] == project["project"][key]
-    assert set(theirs["project"]["optional-dependencies"]) == {"tensorboard"}
+    assert set(theirs["project"]["optional-dependencies"]) == {"tensorboard", "vision"}
     assert "grader" not in texts["pyproject.toml"]
     ours = (ROOT / "Makefile").read_text()
     # A kit refuses these options, so its help does not list them.

@@ -19,8 +19,8 @@ from trainwreck.trial import Probe
 # the same without a shift, over the best one                        | 1.00      | 0.07 to 0.64 | APART 0.8
 # share of clear examples whose best place is elsewhere: shifts      | 0         | 1            | MOST 0.2
 # the same, flips of ellipses (another script, five seeds)           | 0         | 0.42 to 0.75 |
-# smallest distance of two columns over the median (sides of figures, ten seeds) | 0.41 to 0.48 | the same     | GAP 0.25
-# share of the rarer order of two columns (the same)                             | 0            | 0.46 to 0.50 | BOTH 0.15
+# smallest distance of two columns over the median (ten seeds)       | 0.41 to 0.48 | the same     | GAP 0.25
+# share of the rarer order of two columns                            | 0            | 0.46 to 0.50 | BOTH 0.15
 # GAP is an estimate: positions that come in both orders on purpose, such as two points, come close to each other.
 CLEAR, APART, MOST = 0.3, 0.8, 0.2
 GAP, BOTH = 0.25, 0.15
