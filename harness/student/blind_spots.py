@@ -28,6 +28,11 @@ _OF_FUNCTIONS: Mapping[Area, BlindSpot] = {
         "load_data",
         "compare the number of examples of each class with the raw data",
     ),
+    "model": BlindSpot(
+        "the range of the outputs",
+        "build_model",
+        "compare the smallest and the greatest output with the smallest and the greatest target",
+    ),
     "loss": BlindSpot(
         "how strongly the loss weighs classes, labels and penalties",
         "compute_loss",
