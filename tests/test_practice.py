@@ -45,7 +45,7 @@ def test_from_the_first_attempt_to_the_solution(tmp_path: Path) -> None:
     said = succeed("huge_lr", cwd=tmp_path, program=PRACTICE)
     assert said.startswith("huge_lr: 100 of 100\n")
     assert (folder / "score" / "you_huge_lr.html").is_file()
-    assert re.search(r"huge_lr +verified +100  ", succeed("exercises", cwd=tmp_path))
+    assert re.search(r"huge_lr +solved +100  ", succeed("exercises", cwd=tmp_path))
 
     assert "lr=10.0" in succeed("reveal", "huge_lr", cwd=tmp_path)
     succeed("submit", "huge_lr", "--student", "ada", cwd=tmp_path)
