@@ -11,8 +11,12 @@ measured = $(if $(SEED),--seed "$(SEED)") $(if $(DATASET),--dataset "$(DATASET)"
 options  = $(measured) $(if $(DEVICE),--device "$(DEVICE)")
 work     = $(if $(WORK),--work "$(WORK)")
 resume   = $(if $(RESUME),--resume)
+guard    = $(if $(GUARDRAILS),--guardrails "$(GUARDRAILS)")
 
 #: Work on an exercise
+#:   make next                        start the next case of your level
+#:   make next LEVEL=2 SKIP=1         choose a level; put the open case aside
+#:   make progress                    show what you solved, and in what time
 #:   make exercises                   list all exercises and your progress
 #:   make serve                       practise in a browser; PORT= sets the port
 #:   make exercise BREAK=huge_lr      make a workspace, run the broken experiment
@@ -26,8 +30,10 @@ resume   = $(if $(RESUME),--resume)
 #:   make predict BREAK=huge_lr       predict the broken run before you start it
 #:   make triage BREAK=huge_lr        run nearly all checks on the experiment
 #:   make verify BREAK=huge_lr        run your edit, compare with the broken run
-#:   make verify BREAK=mystery-1-2 WHICH=1   name the checks that differ
+#:   make verify BREAK=case-20342 HEALTHY=1  claim that nothing is broken
+#:   make verify BREAK=case-20342 WHICH=1    name the checks that differ
 #:   make watch BREAK=huge_lr         run your experiment each time you save it
+#:   make reproduce BREAK=huge_lr     pack the smallest run with the symptom
 #:   make history BREAK=huge_lr       list your attempts; DIFF=2 shows edit 2
 #:   make hint BREAK=huge_lr LEVEL=1  get a hint; your submission counts hints
 #:   make check BREAK=huge_lr         check your work before you hand it in
@@ -37,7 +43,7 @@ resume   = $(if $(RESUME),--resume)
 #:   make shell                       open a shell that finds the command harness
 #:   make data DATASET=mnist          download MNIST or CIFAR-10
 #:   make doctor                      test if this machine gives the known bytes
-.PHONY: help serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch history hint check submit reveal clean-work data doctor shell
+.PHONY: help next progress serve interview interview-run interview-checks interview-pause finish exercises exercise predict triage verify watch reproduce history hint check submit reveal clean-work data doctor shell
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -51,6 +57,12 @@ $(RUN): pyproject.toml
 	@echo "Installed. To use harness commands in this shell: source $(BIN)/activate" >&2
 	@touch $@
 
+next: $(RUN)
+	@$(BIN)/harness next $(work) $(if $(LEVEL),--level "$(LEVEL)") $(if $(SKIP),--skip) $(if $(STUDENT),--student "$(STUDENT)")
+
+progress: $(RUN)
+	@$(BIN)/harness progress $(work)
+
 serve: $(RUN)
 	@$(BIN)/harness serve $(work) $(if $(PORT),--port "$(PORT)")
 
@@ -58,7 +70,7 @@ exercises: $(RUN)
 	@$(BIN)/harness exercises $(work)
 
 exercise: $(RUN)
-	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
+	@$(BIN)/harness exercise "$(BREAK)" $(options) $(work) $(resume) $(guard) $(if $(LEVEL),--level "$(LEVEL)") $(if $(STUDENT),--student "$(STUDENT)")
 
 interview: $(RUN)
 	@$(BIN)/harness interview $(work) $(if $(KIND),--kind "$(KIND)") $(if $(SEED),--seed "$(SEED)") \
@@ -83,10 +95,13 @@ triage: $(RUN)
 	@$(BIN)/harness triage "$(BREAK)" $(measured) $(work)
 
 verify: $(RUN)
-	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume) $(if $(WHICH),--which)
+	@$(BIN)/harness verify "$(BREAK)" $(options) $(work) $(resume) $(guard) $(if $(WHICH),--which) $(if $(HEALTHY),--healthy)
 
 watch: $(RUN)
 	@$(BIN)/harness watch "$(BREAK)" $(work)
+
+reproduce: $(RUN)
+	@$(BIN)/harness reproduce "$(BREAK)" $(work) $(if $(OUT),--out "$(OUT)")
 
 history: $(RUN)
 	@$(BIN)/harness history "$(BREAK)" $(if $(DIFF),--diff "$(DIFF)") $(work)
@@ -140,10 +155,12 @@ shell: $(RUN)
 #:   make bench | bench-class | bench-reports | bench-checks | bench-watch
 #:   make bench-faults                find the faults of public reports in scripts
 #:   make gallery                     draw the pictures of docs/curves.md again
+#:   make pages [PAGE=measured]       run the programs on pages, write their output
+#:   make cheatsheet                  print the cheat sheet as dist/cheatsheet.pdf
 #:   make dist                        build both wheels and source archives in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
 .PHONY: test-matrix test-arm looks docs
-.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery dist
+.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery pages cheatsheet dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -247,9 +264,18 @@ bench-watch: $(DEV)
 bench-faults: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_faults $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
-# Makes ten runs of one to four seconds each.
+# Makes twelve runs of one to four seconds each.
 gallery: $(RUN)
 	@$(BIN)/python -m benchmarks.gallery
+
+# Takes about five minutes. tests/test_pages.py compares.
+pages: $(RUN)
+	@$(BIN)/python -m benchmarks.pages $(PAGE)
+
+# Needs Chromium. First renders the parts of optimizers.md and interview.md that show the same data.
+cheatsheet: $(RUN)
+	@$(BIN)/python -m grader.docs.cheatsheet --write
+	@$(BIN)/python -m grader.docs.cheatsheet
 
 # CONTRIBUTING.md says what the two wheels hold.
 dist: $(DEV)

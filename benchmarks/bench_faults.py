@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, get_args
@@ -23,14 +23,17 @@ import click
 from pydantic import Field
 
 from benchmarks.bench_watch import PAGE, watch_program
-from benchmarks.measure import ROOT, publish, this_machine
+from benchmarks.measure import ROOT, publish, read_table, this_machine
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import Area, Edit, apply_edits
 from trainwreck import __version__
+from trainwreck.checks import ALL
 
 SCRIPTS = ROOT / "tests" / "data" / "scripts"
 _NEAR, _SECONDS = 2, 300
-# The areas that the outcomes of a check point at. A check that is missing here points at none.
+_LEVELS = {f"{check.name}/{name}": outcome.level for check in ALL for name, outcome in check.outcomes.items()}
+_AREA, _VERDICT, _SOUND = -4, -3, -1  # the places of cells, from the end of a row
+# The areas that the outcomes of a check point at, or one of its outcomes. A check that is missing here points at none.
 AREAS: Mapping[str, tuple[Area, ...]] = {
     "gradients": ("loop", "optimizer"),
     "ownership": ("optimizer", "model"),
@@ -41,13 +44,15 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "update-size": ("optimizer",),
     "decay": ("optimizer",),
     "flow": ("model",),
-    "graphs": ("loop",),
+    "graphs": ("loop", "loss"),
     "modes": ("loop", "evaluation"),
     "dropout": ("model",),
     "batch-norm": ("model",),
+    "batch-norm/not-copied": ("loop",),
     "snapshots": ("loop", "evaluation"),
     "saving": ("deployment", "loop"),
     "loss-form": ("loss", "model"),
+    "loss-form/targets-outside": ("loss", "data"),
     "shapes": ("loss", "evaluation"),
     "outputs": ("model",),
     "first-loss": ("loss", "model"),
@@ -56,6 +61,7 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "order": ("pipeline", "data"),
     "workers": ("pipeline",),
     "inputs": ("pipeline", "data"),
+    "inputs/own-statistics": ("pipeline", "deployment"),
     "evaluation": ("evaluation",),
     "symmetry": ("model",),
     "layers": ("model",),
@@ -64,7 +70,8 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "tokens": ("model", "pipeline", "loss"),
     "validation": ("data", "pipeline", "evaluation"),
     "metric": ("evaluation",),
-    "pairs": ("pipeline",),
+    "pairs": ("pipeline", "data"),
+    "log": ("evaluation",),
     "storage": ("pipeline", "data"),
     "activations": ("model",),
     "targets": ("loss", "data"),
@@ -122,7 +129,7 @@ class Result(NamedTuple):
     def _names(self, finding: Mapping[str, Any]) -> bool:
         line = finding["place"]["line"]
         is_near = line and any(abs(line - own) <= _NEAR for own in self.lines)
-        return bool(is_near) or self.area in AREAS.get(finding["check"], ())
+        return bool(is_near) or self.area in AREAS.get(_outcome(finding), AREAS.get(finding["check"], ()))
 
     def cells(self, *more: str) -> list[str]:
         """Return the cells of the row of this result."""
@@ -172,29 +179,36 @@ def watch_source(source: str) -> dict[str, Any]:
         return found
 
 
-def summary(results: Sequence[Result]) -> list[list[str]]:
-    """Return the rows of the summary, beginning with the heading."""
+def merge(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
+    """Return the rows for these names in their order: a new row, or else an old one. The name is the first cell."""
+    rows = {row[0]: row for row in (*old, *new)}
+    return [rows[name] for name in names if name in rows]
+
+
+def summary(results: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the rows of the summary, beginning with the heading. results: cells of results."""
     rows = [["area of the cause", "faults", "named", "elsewhere", "silent", "alarm on the sound one", "advice on it"]]
     for area in (*get_args(Area), "all"):
-        those = [one for one in results if area in ("all", one.area)]
-        counts = Counter(one.verdict for one in those)
-        told = (sum(bool(one.alarms) for one in those), sum(bool(one.advice) for one in those))
+        those = [one for one in results if area in ("all", one[_AREA])]
+        counts = Counter(one[_VERDICT] for one in those)
+        levels = [{_LEVELS.get(name) for name in one[_SOUND].split(", ")} for one in those]
+        told = (sum(level in found for found in levels) for level in ("alarm", "advice"))
         rows.append(
             [area, *map(str, (len(those), *(counts[kind] for kind in ("named", "elsewhere", "silent")), *told))]
         )
     return rows
 
 
-def rivals(records: Sequence[Mapping[str, Any]], results: Sequence[Result]) -> list[list[str]]:
+def rivals(records: Sequence[Mapping[str, Any]], results: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return the rows that compare other tools with these results on the same scripts, beginning with the heading.
 
     records: what a tool says of a script, from `rivals.json`: the kinds of its messages on the broken and on the
-    corrected script. A tool finds a fault if it says something new on the broken script.
+    corrected script. A tool finds a fault if it says something new on the broken script. results: cells of results.
     """
     rows = [["tool", "version", "lines that a user writes (median)", "found", "of", "speaks on corrected ones"]]
     shared = {record["id"] for record in records}
-    ours = [one for one in results if one.name in shared]
-    found, told = sum(bool(one.found) for one in ours), sum(bool(one.alarms or one.advice) for one in ours)
+    ours = [one for one in results if one[0] in shared]
+    found, told = sum(one[_VERDICT] != "silent" for one in ours), sum(one[_SOUND] != "-" for one in ours)
     rows.append(["trainwreck", __version__, "0", *map(str, (found, len(ours), told))])
     for tool in dict.fromkeys(record["tool"] for record in records):
         those = [record for record in records if record["tool"] == tool]
@@ -220,12 +234,14 @@ def measure_reports(faults: Sequence[Fault]) -> list[Result]:
     return results
 
 
-def measure_injected(folder: Path) -> list[Result]:
-    """Watch each public program as it is, and with each of its faults."""
+def measure_injected(folder: Path, only: Collection[str] = ()) -> list[Result]:
+    """Watch each public program as it is, and with each of its faults. only: the names of programs, or none for all."""
     results: list[Result] = []
     sound: dict[str, Mapping[str, Any]] = {}
     for fault in json.loads((folder / "injected.json").read_bytes()):
         program, file = folder / fault["program"], fault["file"]
+        if only and fault["program"] not in only:
+            continue
         if fault["program"] not in sound:
             sound[fault["program"]] = watch_program(program)
         text = (program / file).read_text(encoding="utf-8")
@@ -238,25 +254,43 @@ def measure_injected(folder: Path) -> list[Result]:
 
 
 @click.command()
-@click.option("--only", default="", help="ids of reports, separated by spaces")
+@click.option("--only", default="", help="ids of reports and names of programs, separated by spaces")
 @click.option("--programs", type=click.Path(exists=True, file_okay=False, path_type=Path), help="also injected faults")
 @click.option("--write", is_flag=True, help=f"write the tables to {PAGE.relative_to(ROOT)}")
 def main(only: str, programs: Path | None, *, write: bool) -> None:
-    """Watch the scripts of public reports, and print what was found."""
-    faults = [fault for fault in load_faults() if not only or fault.id in only.split()]
+    """Watch the scripts of public reports, and print what was found.
+
+    With `--only`, the tables keep the rows of the other reports and programs from the page.
+    """
+    faults, chosen = load_faults(), only.split()
     tasks = {fault.id: (fault.report, fault.task) for fault in faults}
-    results = measure_reports(faults)
-    heading = ("id", "report", "task", "area", "found", "only in the broken script", "in the corrected one")
-    rows = [one.cells(*tasks[one.name]) for one in results]
-    publish("faults", heading, rows, this_machine(), write=write, page=PAGE)
-    publish("fault summary", *_split(summary(results)), this_machine(), write=write, page=PAGE)
-    records = json.loads((Path(__file__).parent / "rivals.json").read_bytes())
-    publish("rivals", *_split(rivals(records, results)), this_machine(), write=write, page=PAGE)
+    results = measure_reports([fault for fault in faults if not chosen or fault.id in chosen])
+    publish_reports([one.cells(*tasks[one.name]) for one in results], write=write)
     if programs is not None:
-        injected = measure_injected(programs)
-        headings = ("id", "area", "found", "only with the fault", "without it")
-        publish("injected", headings, [one.cells() for one in injected], this_machine(), write=write, page=PAGE)
-        publish("injected summary", *_split(summary(injected)), this_machine(), write=write, page=PAGE)
+        publish_injected([one.cells() for one in measure_injected(programs, chosen)], write=write)
+
+
+def publish_reports(new: Sequence[Sequence[str]], *, write: bool) -> None:
+    """Print the tables of reports, with these new rows and the other rows of the page, and write them if asked to."""
+    rows = merge(read_table("faults", PAGE), new, [fault.id for fault in load_faults()])
+    heading = ("id", "report", "task", "area", "found", "only in the broken script", "in the corrected one")
+    publish("faults", heading, rows, this_machine(), write=write, note=_note(new, rows), page=PAGE)
+    publish("fault summary", *_split(summary(rows)), this_machine(), write=write, page=PAGE)
+    records = json.loads((Path(__file__).parent / "rivals.json").read_bytes())
+    publish("rivals", *_split(rivals(records, rows)), this_machine(), write=write, page=PAGE)
+
+
+def publish_injected(new: Sequence[Sequence[str]], *, write: bool) -> None:
+    """Print the tables of injected faults like those of reports, and write them if asked to."""
+    names = [fault["id"] for fault in json.loads((Path(__file__).parent / "injected.json").read_bytes())]
+    rows = merge(read_table("injected", PAGE), new, names)
+    heading = ("id", "area", "found", "only with the fault", "without it")
+    publish("injected", heading, rows, this_machine(), write=write, note=_note(new, rows), page=PAGE)
+    publish("injected summary", *_split(summary(rows)), this_machine(), write=write, page=PAGE)
+
+
+def _note(new: Sequence[Any], rows: Sequence[Any]) -> str:
+    return f"{len(new)} of {len(rows)} rows were measured last; the others are older." if len(new) < len(rows) else ""
 
 
 def _split(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:

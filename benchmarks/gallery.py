@@ -1,4 +1,4 @@
-"""`make gallery`: train ten small runs and draw their loss curves into docs/curves/, for docs/curves.md.
+"""`make gallery`: train twelve small runs and draw their loss curves into docs/curves/, for docs/curves.md.
 
 Each picture shows a real run with portable numerics, either of an exercise or of the healthy digits experiment with one
 edit. The page shows shapes of curves without their causes, so a file is named after the shape of its curve.
@@ -38,6 +38,16 @@ GALLERY = (
     Picture("flat", ("--break", "label_permute")),
     Picture("floor", ("--break", "double_softmax")),
     Picture("apart", ("--break", "dataset_mispaired", "--overfit-batch", "512", "--epochs", "25")),
+    Picture("crossover", ("--break", "label_noise", "--overfit-batch", "256", "--epochs", "8")),
+    Picture(
+        "underfits",
+        ("--epochs", "10"),
+        (
+            ("nn.Linear(784, 128)", "nn.Linear(784, 3)"),
+            ("nn.Linear(128, 10)", "nn.Linear(3, 10)"),
+            ("lr=0.1", "lr=0.02"),
+        ),
+    ),
     Picture("swings", ("--break", "missing_zero_grad", "--batch", "640", "--epochs", "30"), scale="log"),
     Picture("starts-high", ("--break", "unnormalized_input"), scale="log"),
     Picture(

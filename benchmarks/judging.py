@@ -31,11 +31,8 @@ PLACES: Mapping[str, tuple[Area, ...]] = {
     "build_optimizer": ("optimizer",),
     "build_scheduler": ("optimizer", "loop"),
     "train_step": ("loop",),
-    "end_epoch": ("loop", "deployment"),
     "evaluate": ("evaluation", "deployment"),
     "predict": ("deployment",),
-    "save_checkpoint": ("loop", "deployment"),
-    "load_checkpoint": ("loop", "deployment"),
 }
 
 jobs_option = click.option(

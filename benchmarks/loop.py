@@ -7,6 +7,7 @@ rounds. `python -m benchmarks.loop training huge_lr` measures the whole training
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from itertools import islice
@@ -21,11 +22,14 @@ from harness.canonical_setup import apply_numerics, canonical_setup
 from harness.data.loading import load_dataset
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import experiment_source
+from harness.run.details import Details
 from harness.run.experiment import Experiment, TensorData, load_experiment, tensor_data
 from harness.run.guardrails import Guardrails
-from harness.run.recorder import LogWriter, Recorder
-from harness.run.settings import RunSettings
+from harness.run.metrics_log import Record
+from harness.run.recorder import BatchMeasurements, LogWriter, Recorder
+from harness.run.settings import DEFAULT_POLICY, RunSettings
 from harness.run.setup import deterministic_minibatches
+from harness.run.step_guard import StepGuard
 from harness.run.training import train
 
 SEED = 42
@@ -52,20 +56,45 @@ def first_steps(experiment: Experiment, data: TensorData, log_path: Path | None,
     order = torch.Generator().manual_seed(SEED)
     augmentation = torch.Generator().manual_seed(SEED + 2**32)
     guardrails = Guardrails()
-    recorder = Recorder(model) if log_path else None
+    made = 0
+    details = Details(lambda: made) if log_path else None
+    guard = StepGuard(DEFAULT_POLICY, log_path.parent if log_path else None, lambda: made)
+    recorder: Recorder | None = None
+
+    def before_step(optimizer: torch.optim.Optimizer, measure: Callable[[], BatchMeasurements]) -> None:
+        assert details
+        details.before_step(optimizer)
+        guard.before_step(optimizer, measure)
+
+    def note(record: Record) -> None:
+        assert details
+        details.write(record)
+        guardrails.check(record)
+
+    if log_path:
+        recorder = Recorder(model, before_step=before_step)
+        guard.add(model)
     model.train()
     with (
         log_path.open("w", encoding="utf-8") if log_path else nullcontext() as file,
-        LogWriter(file, guardrails.check) if file else nullcontext() as log,
+        details.install(log_path.parent, continues=False) if details and log_path else nullcontext(),
+        LogWriter(file, note) if file else nullcontext() as log,
         recorder or nullcontext(),
+        guard.install(),
     ):
+        if details:
+            details.add(model)
         start = perf_counter()
         batches = deterministic_minibatches(inputs, labels, experiment.batch_size, order)
         for step, batch in enumerate(islice(batches, limit)):
             prepared = experiment.prepare_batch(*batch, augmentation)
             loss = experiment.train_step(model, optimizer, *prepared)
-            if recorder and log:
-                log.batch({"step": step, "epoch": 0}, recorder.measure_batch(loss))
+            if recorder and log and details:
+                measured = recorder.measure_batch(loss)
+                details.end_batch()
+                guard.after_batch(measured)
+                log.batch({"step": step, "epoch": 0}, measured)
+                made += 1
             if scheduler is not None:
                 scheduler.step()
         if log:

@@ -184,6 +184,14 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+def read_table(section: str, page: Path = PAGE) -> list[list[str]]:
+    """Return the rows of the table in a section of a page, without the heading: an empty list if there is no table."""
+    text = page.read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"<!-- {section}: measured -->\n")
+    lines = [line for line in rest.partition("<!-- end -->")[0].splitlines() if line.startswith("| ")]
+    return [[cell.replace("\\|", "|") for cell in line[2:-2].split(" | ")] for line in lines[2:]]
+
+
 def write_section(name: str, body: str, page: Path = PAGE) -> None:
     """Replace the text of a section on a page. Raises `BenchmarkError` if the page has no markers for this section."""
     text = page.read_text(encoding="utf-8")

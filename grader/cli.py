@@ -352,6 +352,17 @@ def new_recipe(
     sys.exit(write_recipe(recipe_id, experiment, edits, dataset, seeds=seeds, jobs=jobs))
 
 
+@cli.command("new-written")
+@click.argument("name", metavar="NAME")
+@_jobs
+def new_written(name: str, jobs: int) -> None:
+    """Make a new written exercise NAME, whose answer is one file with functions. It begins as a working example."""
+    from grader.selfcheck.new_written import make_exercise
+
+    require_clone("grader new-written")
+    sys.exit(make_exercise(name, jobs=jobs))
+
+
 @cli.command("new-experiment")
 @click.argument("name", metavar="NAME")
 @click.option(

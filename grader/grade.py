@@ -37,7 +37,7 @@ from grader.session import (
     refuse_other_scores,
     upgrade_between,
 )
-from grader.written.grade import solution
+from grader.written.known_answers import solution_of
 from harness.errors import UserError, name_place
 from harness.recipes.catalogue import Catalogue
 from harness.recipes.personal import login
@@ -160,7 +160,7 @@ def _programs_of(exercise: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Return the two programs that students may have without copying: the original program and our solution."""
     written = find_file_exercise(exercise)
     if written is not None:
-        return stub(written), solution(written)
+        return stub(written), solution_of(written)
     recipe = catalogue.find(exercise)
     return recipe.broken_source(), recipe.healthy_source()
 

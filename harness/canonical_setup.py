@@ -5,7 +5,7 @@
    fixes the path. A library reads its variable only once: when it is loaded, at its first call, or when the process
    starts. So every run is a child process that is started with these variables.
 2. `apply_numerics` switches torch to deterministic algorithms and portable kernels.
-3. `set_seed` seeds every generator.
+3. `seed_everything` seeds every generator.
 
 In the child process, `canonical_setup` does 2 and 3. docs/determinism.md says which runs have equal bytes. This module
 imports torch and NumPy inside functions, because the parent process needs neither of them.
@@ -15,9 +15,13 @@ import os
 import platform
 import random
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from harness.errors import UserError
+
+if TYPE_CHECKING:  # the process that starts a run does not import torch
+    import torch
 
 Numerics = Literal["portable", "native"]
 
@@ -91,24 +95,39 @@ def portable_variables() -> dict[str, str]:
     return PORTABLE_VARIABLES | for_numpy
 
 
+@dataclass(frozen=True)
+class SeededState:
+    """The state in which `canonical_setup` leaves a process.
+
+    generator: a `torch.Generator` on the CPU with the seed, which nothing else draws from. dtype: the default dtype.
+    """
+
+    seed: int
+    generator: "torch.Generator"
+    dtype: "torch.dtype"
+
+
 def canonical_setup(
     seed: int, verify_mode: bool = False, numerics: Numerics | None = None, device: str = "cpu"
-) -> None:
+) -> SeededState:
     """Set kernels, seeds and the default dtype of this process, so that every run starts in the same state.
+
+    Return the seed, a new generator with this seed, and the default dtype.
 
     The default dtype is float64 in verify mode, else float32. If `numerics` is None, the function uses "portable" in a
     process with the variables of `run_environment("portable")`, else "native". A `DataLoader` with workers also needs
     `worker_init_fn=seed_worker`.
 
-    Raises `UserError` as `set_seed` does, and `RuntimeError` as `apply_numerics` does.
+    Raises `UserError` as `seed_everything` does, and `RuntimeError` as `apply_numerics` does.
     """
     import torch
 
     if numerics is None:
         numerics = "portable" if in_portable_environment() else "native"
     apply_numerics(numerics, device)
-    set_seed(seed)
+    seed_everything(seed)
     torch.set_default_dtype(torch.float64 if verify_mode else torch.float32)
+    return SeededState(seed, torch.Generator().manual_seed(seed), torch.get_default_dtype())
 
 
 def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
@@ -147,7 +166,7 @@ def apply_numerics(numerics: Numerics, device: str = "cpu") -> None:
     torch.backends.nnpack.set_flags(False)
 
 
-def set_seed(seed: int) -> None:
+def seed_everything(seed: int) -> None:
     """Seed Python, NumPy, torch and every CUDA device.
 
     Raises `UserError` for a seed outside 0 .. 2**32 - 1, the range that NumPy accepts.
@@ -165,6 +184,9 @@ def set_seed(seed: int) -> None:
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
+
+
+set_seed = seed_everything  # the name in transformers and in many scripts
 
 
 def seed_worker(worker_id: int) -> None:

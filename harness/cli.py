@@ -13,6 +13,8 @@ from harness import __version__
 from harness.console.command_line import (
     HELP_OPTIONS,
     confirm,
+    guardrail_options,
+    read_policy,
     resume_option,
     run_command,
     run_options,
@@ -22,6 +24,7 @@ from harness.console.command_line import (
 from harness.console.terminal import fold, terminal_width
 from harness.errors import Stopped, UserError, name_place
 from harness.interview.commands import interview
+from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy
 from harness.student.check_commands import add_check_commands
 
 # Each command imports its other modules inside its function, so that `harness --help` is fast.
@@ -50,8 +53,9 @@ class _Commands(click.Group):
 
 
 _VERBS = (
-    "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "debug", "watch", "verify", "history",
-    "hint", "causes", "show", "export-tensorboard", "check", "submit", "reveal", "clean-work", "fetch", "doctor",
+    "next", "progress", "serve", "exercises", "exercise", "interview", "predict", "triage", "checks", "debug", "watch",
+    "verify", "history", "hint", "causes", "show", "reproduce", "export-tensorboard", "check", "submit", "reveal",
+    "clean-work", "status", "fetch", "doctor",
 )  # fmt: skip
 
 
@@ -64,6 +68,7 @@ def cli() -> None:
 @cli.command()
 @_recipe
 @run_options
+@guardrail_options
 @click.option(
     "--level",
     metavar="N",
@@ -83,13 +88,12 @@ def exercise(
     """
     from harness.recipes.cases import MYSTERY
     from harness.recipes.mysteries import draw_mystery
-    from harness.run.options import RunOptions
-    from harness.student.exercise import start_exercise
-    from harness.student.summary import show_broken_run, show_file_workspace
+    from harness.student.summary import show_file_workspace
     from harness.workspace.progress import begun_exercises
     from harness.written.exercise import FileExercise, load_exercise
     from harness.written.workspace import start_file_exercise
 
+    policy = read_policy(options)
     if recipe == MYSTERY:
         recipe = draw_mystery(begun_exercises(work), level, options.pop("seed"))
         options["seed"] = None
@@ -101,13 +105,61 @@ def exercise(
         answer, made = start_file_exercise(found, work)
         show_file_workspace(answer, made=made, restored=answer.restore())
         return
-    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume)
+    _start(recipe, work, options, student=student, resume=resume, policy=policy)
+
+
+def _start(
+    recipe: str,
+    work: Path,
+    options: Mapping[str, Any],
+    *,
+    student: str | None,
+    resume: bool = False,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
+) -> None:
+    """Make the workspace and the broken run of an exercise, and print the next steps."""
+    from harness.run.options import RunOptions
+    from harness.student.exercise import start_exercise
+    from harness.student.summary import show_broken_run
+
+    workspace, made = start_exercise(recipe, work, RunOptions(**options), student=student, resume=resume, policy=policy)
     if workspace.has_run("broken"):
         show_broken_run(workspace, made=made, restored=workspace.restore())
     else:
         from harness.student.prediction import show_what_to_predict
 
         show_what_to_predict(workspace)
+
+
+@cli.command("next")
+@click.option(
+    "--level",
+    metavar="N",
+    type=whole_number(1, 5),
+    help="The level of the case, from 1 to 5. By default, the level of your last case, until that level is complete.",
+)
+@click.option("--skip", is_flag=True, help="Put the open case aside.")
+@click.option("--student", metavar="NAME", help="Your login on the course platform. Later commands remember it.")
+@work_option
+def next_case(work: Path, level: int | None, skip: bool, student: str | None) -> None:
+    """Start the next case of your level, whose name does not tell the fault.
+
+    Perhaps nothing is broken in it. Two cases never contain the same. In a course kit, start the next exercise of the
+    kit.
+    """
+    from harness.student.overview import show_open_case
+    from harness.student.queue import PracticeQueue
+
+    queue = PracticeQueue(work)
+    if skip:
+        queue.draw(level)  # if there is no other case, put nothing aside
+        queue.skip()
+        queue = PracticeQueue(work)
+    case = queue.open_case()
+    if case is not None and queue.has_run(case):
+        show_open_case(work, case)
+        return
+    _start(case.name if case else queue.draw(level), work, {}, student=student)
 
 
 @cli.command()
@@ -147,29 +199,40 @@ def _refuse_run_options(exercise: str, options: Mapping[str, object]) -> None:
 @cli.command()
 @_recipe
 @run_options
+@guardrail_options
 @work_option
 @resume_option
 @click.option(
     "--which", is_flag=True,
-    help="Name the checks that differed in your last attempt at a mystery. Your submission says that you asked.",
+    help="Name the checks that differ in your last attempt at a hidden exercise. Your submission says that you asked.",
 )  # fmt: skip
-def verify(recipe: str, work: Path, resume: bool, which: bool, **options: Any) -> None:
+@click.option(
+    "--healthy", is_flag=True, help="Claim that nothing is broken in a hidden exercise, instead of running it."
+)  # fmt: skip
+def verify(recipe: str, work: Path, resume: bool, which: bool, healthy: bool, **options: Any) -> None:
     """Run your edited experiment and compare it with the broken run."""
-    from harness.recipes.mysteries import is_mystery
+    from harness.recipes.catalogue import load_recipe
+    from harness.recipes.mysteries import is_hidden
     from harness.run.options import RunOptions
-    from harness.student.exercise import name_differing_checks, verify_exercise
-    from harness.student.summary import show_differing_checks, show_verdict_of
+    from harness.student.exercise import claim_healthy, name_differing_checks, verify_exercise
+    from harness.student.summary import show_claim, show_differing_checks, show_verdict_of
     from harness.workspace.workspace import open_workspace
 
+    if healthy:
+        load_recipe(recipe)
+        workspace = open_workspace(work, recipe)
+        show_claim(workspace, right=claim_healthy(workspace))
+        return
     if which:
-        if not is_mystery(recipe):
+        if not is_hidden(recipe):
             raise UserError(
-                f"{recipe} is not a mystery, so verify already shows each criterion: remove --which (WHICH=1)."
+                f"{recipe} is not a hidden exercise, so verify already shows each criterion: remove --which (WHICH=1)."
             )
         workspace = open_workspace(work, recipe)
         show_differing_checks(workspace, name_differing_checks(workspace))
         return
-    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume))
+    policy = read_policy(options)
+    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume, policy=policy))
 
 
 @cli.command()
@@ -290,11 +353,37 @@ def hint(recipe: str, work: Path, level: int | None) -> None:
 
 @cli.command()
 @work_option
-def exercises(work: Path) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON, for editors.")
+def exercises(work: Path, as_json: bool) -> None:
     """List all exercises and your progress in each."""
-    from harness.student.summary import show_exercises
+    from harness.student.overview import exercises_as_json, show_exercises
 
-    show_exercises(work)
+    if as_json:
+        click.echo(exercises_as_json(work))
+    else:
+        show_exercises(work)
+
+
+@cli.command()
+@work_option
+def progress(work: Path) -> None:
+    """Show which cases you solved, in what time, and how far each level is. Write the certificates."""
+    from harness.student.overview import show_progress
+
+    show_progress(work)
+
+
+@cli.command()
+@work_option
+@click.option("--json", "as_json", is_flag=True, help="Print the state as JSON, for editors.")
+def status(work: Path, as_json: bool) -> None:
+    """Show the open case, or how to get the next one."""
+    from harness.student.overview import show_status, status_as_json
+
+    if as_json:
+        click.echo(status_as_json(work))
+    else:
+        show_status(work)
 
 
 @cli.command()
@@ -310,6 +399,36 @@ def causes() -> None:
     click.echo(
         "Next: in report.md, name one of these causes under diagnosis: and rule out two other causes under ruled_out:"
     )
+
+
+@cli.command()
+@_recipe
+@work_option
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The tarball to write. Default: reproduce_<recipe>.tgz.",
+)
+def reproduce(recipe: str, work: Path, out: Path | None) -> None:
+    """Pack the smallest run that still shows the symptom.
+
+    Give the tarball to a colleague, or add it to an escalation. It runs by itself in an empty folder:
+    python reproduce.py.
+    """
+    from harness.recipes.catalogue import load_recipe
+    from harness.student.reproducer import make_reproducer
+    from harness.workspace.workspace import open_workspace
+
+    load_recipe(recipe)
+    path = out or Path(f"reproduce_{recipe}.tgz")
+    found = make_reproducer(open_workspace(work, recipe), path)
+    click.echo(
+        f"{path} shows the symptom in {found['steps']} of {found['whole_steps']} steps,"
+        f" on {found['examples']} of {found['whole_examples']} examples:"
+    )
+    for says in found["symptoms"]:
+        click.echo(f"  {says}")
+    click.echo("Next: unpack it in an empty folder, and run python reproduce.py there; its README.md says what to add.")
 
 
 @cli.command()

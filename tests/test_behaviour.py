@@ -116,7 +116,6 @@ def test_another_way_to_write_a_function_is_the_same(recipe: str, edit: tuple[st
             ("    return inputs, labels\n", "    return 0.98 * inputs + 0.02 * inputs.roll(1, 0), labels\n"),
             "batches",
         ),
-        ("early_stopping_reversed", ("PATIENCE = 8", "PATIENCE = 9"), "end of an epoch"),
         ("lora_merge_unscaled", ("self.B @ self.A * (ALPHA / RANK)", "self.B @ self.A"), "serving"),
         ("clip_after_step", ("max_norm=1.0", "max_norm=1.1"), "step"),
         # Only in some states of the training, in some batches, or on some data.
@@ -158,7 +157,6 @@ def test_another_way_to_write_a_function_is_the_same(recipe: str, edit: tuple[st
             ),
             "training data",
         ),
-        ("resume_without_schedule", ('    scheduler.load_state_dict(state["scheduler"])\n', ""), "resuming"),
     ],
 )
 def test_a_small_dose_is_seen(recipe: str, edit: tuple[str, str], aspect: str) -> None:
@@ -209,6 +207,10 @@ def test_a_feature_is_lost_if_it_acts_in_every_right_program() -> None:
     assert lost_features(features(), [features(dropout=1.0)]) == ("dropout",)
     assert lost_features(features(dropout=0.0), [features(dropout=1.0), features(dropout=0.0)]) == ()
     assert lost_features(features(dropout=1.0), [features(dropout=0.0)]) == ()
+    shuffled: Behaviour = {"batches": {"different orders": [1.0]}}
+    one_order: Behaviour = {"batches": {"different orders": [0.5]}}
+    assert lost_features(one_order, [shuffled]) == ("shuffling",)
+    assert lost_features(shuffled, [one_order]) == ()
 
 
 def loss(value: float) -> Behaviour:

@@ -4,9 +4,9 @@ import ast
 import json
 from typing import Any
 
-from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, rivals, summary
+from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, merge, rivals, summary
 from benchmarks.bench_watch import PAGE
-from benchmarks.measure import ROOT
+from benchmarks.measure import ROOT, read_table
 from trainwreck.checks import ALL
 
 FAULTS = load_faults()
@@ -65,7 +65,7 @@ def test_a_finding_names_the_fault_by_its_line_or_by_its_area() -> None:
     assert verdict(finding("decay", "inside-adam", "note"), area="optimizer") == "silent"
     both = compare("x", "loop", frozenset({7}), {"findings": [stale]}, {"findings": [stale]})
     assert both.verdict == "silent" and both.alarms == ["gradients/stale"]
-    heading, *rows = summary([both, compare("y", "loop", frozenset({7}), {"findings": [stale]}, sound)])
+    heading, *rows = summary([both.cells(), compare("y", "loop", frozenset({7}), {"findings": [stale]}, sound).cells()])
     assert dict(zip(heading, rows[-1], strict=True)) == {
         "area of the cause": "all", "faults": "2", "named": "1", "elsewhere": "0", "silent": "1",
         "alarm on the sound one": "1", "advice on it": "0",
@@ -80,7 +80,8 @@ def test_lines_that_differ_are_those_of_the_broken_script() -> None:
 def test_areas_are_of_checks_that_exist() -> None:
     names = {check.name for check in ALL}
     assert names - AREAS.keys() == {"overfit"}
-    assert AREAS.keys() <= names
+    outcomes = {f"{check.name}/{outcome}" for check in ALL for outcome in check.outcomes}
+    assert AREAS.keys() <= names | outcomes
 
 
 def test_the_page_has_the_tables_that_the_benchmark_writes() -> None:
@@ -88,6 +89,21 @@ def test_the_page_has_the_tables_that_the_benchmark_writes() -> None:
     head, *_ = summary([])
     assert f"| {' | '.join(head)} |" in page
     assert "<!-- faults: measured -->" in page
+
+
+def test_rows_that_are_not_measured_again_stay() -> None:
+    old = [["a", "loss", "silent", "-", "-"], ["b", "loop", "named", "gradients/stale", "overfit/stalls"]]
+    new = [["a", "loss", "elsewhere", "flow/vanishing", "-"], ["c", "loss", "silent", "-", "gradients/stale"]]
+    rows = merge(old, new, ["a", "b", "c", "d"])
+    assert rows == [new[0], old[1], new[1]]
+    assert summary(rows)[-1] == ["all", "3", "1", "1", "1", "1", "1"]
+
+
+def test_the_tables_of_the_page_are_read_as_they_were_written() -> None:
+    rows = read_table("faults", PAGE)
+    assert [row[0] for row in rows] == [fault.id for fault in FAULTS]
+    assert {len(row) for row in rows} == {7}
+    assert summary(rows)[-1] == read_table("fault summary", PAGE)[-1]
 
 
 def test_tools_are_compared_on_the_same_scripts() -> None:
@@ -102,7 +118,7 @@ def test_tools_are_compared_on_the_same_scripts() -> None:
         compare("b", "loss", frozenset({1}), {"findings": []}, {"findings": [finding]}),
         compare("c", "loss", frozenset({1}), {"findings": [finding]}, {"findings": []}),
     ]
-    assert [row[2:] for row in rivals(records, results)[1:]] == [
+    assert [row[2:] for row in rivals(records, [one.cells() for one in results])[1:]] == [
         ["0", "1", "2", "1"],
         ["4", "1", "2", "2"],
         ["1", "0", "1", "0"],

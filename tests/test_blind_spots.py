@@ -14,7 +14,7 @@ def test_each_fault_that_no_check_finds_is_in_an_area_that_is_shown() -> None:
 
 def test_the_text_does_not_depend_on_the_fault() -> None:
     texts = {tuple(blind_spot_lines(experiment_source(name))) for name in experiment_names()}
-    assert len(texts) == 2  # experiments with functions, and scripts
+    assert len(texts) == 3  # experiments with functions, with or without `predict`, and scripts
     for recipe in load_recipes()[0]:
         assert [*blind_spot_lines(recipe.broken_source())] == [*blind_spot_lines(recipe.healthy_source())]
 

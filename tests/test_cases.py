@@ -4,7 +4,14 @@ from itertools import chain
 
 import pytest
 
-from grader.selfcheck.cases import cases_page, pair_fixes, silence_problems, silent_reasons, twin_problems, what_parts
+from grader.selfcheck.cases import (
+    cases_page,
+    combination_fixes,
+    silence_problems,
+    silent_reasons,
+    twin_problems,
+    what_parts,
+)
 from grader.selfcheck.fixes import judge_fixes, problem_of
 from grader.selfcheck.runs import open_runs
 from harness.checks.core.outcomes import outcomes_of, trips_of
@@ -45,14 +52,14 @@ def test_decoys_are_edits_of_healthy_experiments() -> None:
 def test_the_page_tells_of_every_case() -> None:
     page = cases_page(CASES, OUTCOMES, SILENT)
     names = [name for twins in CASES.twins for name in twins.exercises]
-    names += [decoy.id for decoy in CASES.decoy] + [name for pair in CASES.together for name in pair]
+    names += [decoy.id for decoy in CASES.decoy] + [name for ids in (*CASES.together, *CASES.several) for name in ids]
     assert all(name in page for name in (*names, *SILENT))
 
 
-@pytest.mark.parametrize("pair", CASES.together, ids="+".join)
-def test_two_breaks_fit_into_one_experiment(pair: tuple[str, str]) -> None:
-    both, first, second = pair_fixes(*map(load_recipe, pair))
-    assert len({both.recipe.broken_source(), both.source, first.source, second.source}) == 4
+@pytest.mark.parametrize("ids", [*CASES.together, *CASES.several], ids="+".join)
+def test_several_breaks_fit_into_one_experiment(ids: tuple[str, ...]) -> None:
+    fixes = combination_fixes(*map(load_recipe, ids))
+    assert len({fixes[0].recipe.broken_source(), *(fix.source for fix in fixes)}) == len(ids) + 2
 
 
 def test_two_breaks_of_different_experiments_do_not() -> None:
@@ -64,4 +71,4 @@ def test_two_breaks_of_different_experiments_do_not() -> None:
 def test_one_fix_of_two_earns_half_and_both_earn_all() -> None:
     pair = map(load_recipe, ("missing_zero_grad", "double_softmax"))
     with open_runs(jobs=2) as runs:
-        assert [problem_of(fix, checks) for fix, checks in judge_fixes(pair_fixes(*pair), runs)] == ["", "", ""]
+        assert [problem_of(fix, checks) for fix, checks in judge_fixes(combination_fixes(*pair), runs)] == ["", "", ""]

@@ -10,13 +10,14 @@ from typing import get_args
 import pytest
 import torch
 from helpers.check_subjects import mini_subject, real_subject
-from helpers.mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, mini_run, train_step
+from helpers.mini_experiments import AMP, CHANCE, MINI, edited, mini_run, train_step
 from helpers.other_styles import SOUND
 
 import harness.checks
 from harness.checks import check_names, load_check, make_check
 from harness.checks.core.finding import Finding
 from harness.checks.core.loss import ties_pairs
+from harness.checks.drift import kolmogorov_smirnov
 from harness.errors import UserError
 from harness.recipes.recipe import Area
 from harness.run.evaluation import loss_and_accuracy
@@ -115,29 +116,14 @@ SERVED = mini(
 )
 MOVED = mini((PREPARED, "    moves = torch.randint(0, 6, (len(inputs),), generator=rng).tolist()\n"
     "    return torch.stack([x.roll(m, 2) for x, m in zip(inputs, moves)]), labels\n"))  # fmt: skip
-REPLICAS = mini(
-    (MODEL, "    network = " + MODEL.removeprefix("    return ") + "    return Replicas(network)\n"),
-    ("def build_model", "class Replicas(nn.Module):\n"
-     "    def __init__(self, network):\n"
-     "        super().__init__()\n"
-     "        self.replicas = nn.ModuleList([network, copy.deepcopy(network)])\n\n"
-     "    def forward(self, x):\n"
-     "        return self.replicas[0](x)\n\n\n"
-     "def build_model"),
-    ("import random\n", "import copy\nimport random\n"),
-    (STEP, "    optimizer.zero_grad()\n"
-     "    for rank, replica in enumerate(model.replicas):\n"
-     "        loss = compute_loss(replica(inputs[rank::2]), labels[rank::2])\n"
-     "        loss.backward()\n"
-     "    for one, other in zip(*(replica.parameters() for replica in model.replicas)):\n"
-     "        mean = (one.grad + other.grad) / 2\n"
-     "        one.grad.copy_(mean)\n"
-     "        other.grad.copy_(mean)\n"),
-)  # fmt: skip
 NLL = (LOSS, "F.nll_loss(outputs, labels)")
 ALARMS_AS_PROBABILITIES = ("nn.Linear(32, 1)", "nn.Linear(32, 1), nn.Sigmoid()")
 BCE = ("binary_cross_entropy_with_logits", "binary_cross_entropy")
 ADAM = ("SGD(model.parameters(), lr=0.05, momentum=0.9)", "Adam(model.parameters(), lr=0.01, weight_decay=1.0)")
+# A hand-written optimizer: its step takes no closure.
+WITHOUT_CLOSURE = (
+    "type('Own', (torch.optim.SGD,), {'step': lambda self: torch.optim.SGD.step(self)})(model.parameters(), lr=0.05)"
+)
 TRAIN = "    train = (data.train.images.float() / 255, data.train.labels)\n"
 RELABELLED = (TRAIN, TRAIN.replace("data.train.labels", "(data.train.labels + 1) % 10"))
 EVALUATED = "    outputs = model(inputs)\n    accuracy"
@@ -426,6 +412,19 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("data", "overlap", mini((VALIDATION, "    return train, (train[0][:20], train[1][:20])\n"))),
     ("data", "unlike", mini((VALIDATION, VALIDATION.replace(" / 255", "")))),
     ("data", "non-finite", mini((VALIDATION, "    return (train[0] / 0, train[1]), train\n"))),
+    ("drift", "too-few", CHANCE),
+    ("drift", "stable", GROUPS),
+    ("drift", "stable", edited(GROUPS, ("labels, chosen = group % 2", "labels, chosen = (group % 2).float()"))),
+    ("drift", "drifts", edited(GROUPS, ("images[others]", "images[others] + 6"))),
+    ("drift", "apart", edited(GROUPS, ("images[others]", "images[others] + 100"))),
+    ("drift", "apart", edited(GROUPS, ("images[others]", "images[others].unsqueeze(1).repeat(1, 2, 1) + 100"),
+     ("images[own]", "images[own].unsqueeze(1).repeat(1, 2, 1)"))),  # 72 values: an image
+    ("drift", "other-shares", edited(GROUPS,
+     ("chosen % 5 != 0", "(chosen % 5 != 0) & ((group % 2 == 0) | (group % 5 == 1))"))),
+    ("drift", "other-shares", edited(GROUPS,
+     ("group % 2,", "(group % 2).float(),"),
+     ("chosen % 5 != 0", "(chosen % 5 != 0) & ((group % 2 == 0) | (group % 5 == 1))"))),
+    ("drift", "not-finite", edited(GROUPS, ("    labels, chosen", "    images[0] = float('nan')\n    labels, chosen"))),
     ("leakage", "sound", CHANCE),
     ("leakage", "untraced", mini((VALIDATION, "    mixed = train[0] + train[0].roll(1, 0)\n"
      + VALIDATION.replace("train,", "(mixed, train[1]),")))),
@@ -477,6 +476,7 @@ OUTCOMES: list[tuple[str, str, str]] = [
     # The steps use the learning rate of the schedule, not the rate from the construction of the optimizer.
     ("learning_rate", "usual", mini(("lr=0.05", "lr=5.0"), (NO_SCHEDULE, CONSTANT_FACTOR))),
     ("learning_rate", "usual", mini(ADAM)),
+    ("learning_rate", "usual", mini((f"torch.optim.{ADAM[0]}", WITHOUT_CLOSURE))),
     ("learning_rate", "held-back", mini((ADAM[0], ADAM[1].replace("lr=0.01", "lr=0.01, eps=1.0")))),
     ("learning_rate", "held-back", mini((ADAM[0], "RMSprop(model.parameters(), lr=0.5, eps=1.0)"))),
     ("learning_rate", "too-large", edited(train_step(STEP + CLIPPED), ("lr=0.05", "lr=0.99"))),
@@ -568,12 +568,6 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("gradcheck", "not-in-float64", with_layer("Single", "x.float()", ("nn.Flatten()", "nn.Flatten(), Single()"))),
     ("anomaly", "finite", edited(AMP, ("init_scale=256.0", "init_scale=2.0**30"))),
     ("anomaly", "non-finite", EXPONENTIAL),
-    ("resume", "not-resumed", MINI),
-    # A run that ends before the interruption is not resumed.
-    ("resume", "not-resumed", edited(INTERRUPTED, ("INTERRUPTED_AT = 7", "INTERRUPTED_AT = 10**6"))),
-    ("resume", "continues", INTERRUPTED),
-    ("resume", "departs", edited(INTERRUPTED, ("    optimizer.load_state_dict(state['optimizer'])\n", ""))),
-    ("resume", "other-draws", edited(INTERRUPTED, ("    torch.set_rng_state(state['rng'])\n", "    pass\n"))),
     ("serving", "not-served", MINI),
     ("serving", "same", SERVED),
     ("serving", "departs", edited(SERVED, ("import random\n", "import copy\nimport random\n"),
@@ -586,14 +580,6 @@ OUTCOMES: list[tuple[str, str, str]] = [
     ("augmentation", "same-draws", edited(MOVED, ("(len(inputs),)", "(len(inputs) // 2,)"),
      (".tolist()", ".repeat_interleave(2).tolist()"))),
     ("augmentation", "repeats", edited(MOVED, ("generator=rng", "generator=torch.Generator()"))),
-    ("replicas", "no-replicas", MINI),
-    ("replicas", "equal", REPLICAS),
-    ("replicas", "drift-apart", edited(REPLICAS, ("        other.grad.copy_(mean)\n", ""))),
-    ("replicas", "begin-apart", edited(REPLICAS, ("return Replicas(network)\n",
-     "model = Replicas(network)\n    nn.init.ones_(model.replicas[1][1].weight)\n    return model\n"))),
-    ("replicas", "same-examples", edited(REPLICAS, ("inputs[rank::2]), labels[rank::2]", "inputs[::2]), labels[::2]"))),
-    ("loss_form", "agrees", REPLICAS),
-    ("updates", "follows", REPLICAS),
 ]  # fmt: skip
 
 
@@ -658,6 +644,8 @@ REAL = [
     ("group_leakage", "leakage", "groups"),
     ("temporal_leakage", "leakage", "future"),
     ("target_leakage", "leakage", "one-column"),
+    ("majority_class", "drift", "other-shares"),
+    ("column_order", "drift", "apart"),
     ("blank_pixels", "anomaly", "came-in"),
     ("blank_pixels", "lr_find", "non-finite"),
     ("blank_pixels", "loss_form", "no-outputs"),
@@ -835,6 +823,15 @@ def test_a_check_finds_the_same_twice(name: str) -> None:
     first, second = (make_check(mini_subject(CHANCE), name).to_json() for _ in range(2))
     assert first == second
     assert not any(isinstance(value, float) and math.isnan(value) for value in first["figures"].values())
+
+
+def test_the_statistic_of_drift_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for seed in range(5):
+        one, other = (torch.randn(size, generator=torch.Generator().manual_seed(seed + size)) for size in (40, 70))
+        other[:20] = one[:20]  # ties
+        expected = stats.ks_2samp(one.numpy(), other.numpy()).statistic
+        assert kolmogorov_smirnov(one, other) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize(("middle", "scale"), [(0.0, 1.0), (0.0, 1e-8), (1e4, 1.0)])

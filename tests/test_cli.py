@@ -100,7 +100,7 @@ def test_clean_work_without_a_terminal_needs_a_yes(tmp_path: Path) -> None:
 
 def test_a_terminal_without_unicode_is_no_fault(tmp_path: Path) -> None:
     code = (
-        "import harness.cli, harness.student.summary as s; s.show_exercises = lambda w: print('✓'); harness.cli.main()"
+        "import harness.cli, harness.student.overview as s; s.show_exercises = lambda w: print('✓'); harness.cli.main()"
     )
     environment = command_environment(PYTHONIOENCODING="ascii")
     assert succeed("exercises", cwd=tmp_path, program=(sys.executable, "-c", code), env=environment) == "?\n"
@@ -124,9 +124,9 @@ def test_output_that_goes_nowhere_is_no_fault(where: str, status: int, said: str
 
 def test_a_fault_of_ours_keeps_its_traceback_and_exits_3(tmp_path: Path) -> None:
     code = (
-        "import harness.student.summary, harness.cli\n"
+        "import harness.student.overview, harness.cli\n"
         "def show_exercises(work): raise RuntimeError('an oversight')\n"
-        "harness.student.summary.show_exercises = show_exercises\n"
+        "harness.student.overview.show_exercises = show_exercises\n"
         "harness.cli.main()\n"
     )
     done = run_command("exercises", cwd=tmp_path, program=(sys.executable, "-c", code))

@@ -379,7 +379,7 @@ def test_written_exercises_are_part_of_an_assignment(tmp_path: Path, monkeypatch
     read = read_course(file)
     files = assignment_files(read, read.find("week-2"))
     assert {name for name in files if name.startswith("exercises/")} == {
-        f"exercises/decision_tree/{name}" for name in ("exercise.toml", "PROMPT.md", "tree.yaml")
+        f"exercises/decision_tree/{name}" for name in ("judge.toml", "PROMPT.md", "tree.yaml")
     }
     assert "- `decision_tree`" in files["README.md"].decode()
     assert "BREAK=decision_tree" in files["Makefile"].decode()

@@ -9,8 +9,9 @@ import pytest
 from harness.checks import load_check
 from harness.errors import UserError
 from harness.recipes.recipe import EXERCISES
-from harness.written.decision_tree import MOST_PROBLEMS, Tree, parse_tree, walk
-from harness.written.exercise import FileExercise, find_file_exercise, stub
+from harness.written.decision_tree import MOST_PROBLEMS, Tree, walk
+from harness.written.decision_tree import parse_tree as parse_tree_of
+from harness.written.exercise import DecisionTree, load_exercise, stub
 from harness.written.workspace import check_file, start_file_exercise
 
 TEXT = """\
@@ -48,10 +49,14 @@ def graph(**edges: str) -> Tree:
     return parse_tree(f"start: {next(iter(edges))}\nnodes:\n" + "\n".join(nodes))
 
 
-def exercise() -> FileExercise:
-    found = find_file_exercise("decision_tree")
-    assert found is not None
+def exercise() -> DecisionTree:
+    found = load_exercise("decision_tree")
+    assert isinstance(found, DecisionTree)
     return found
+
+
+def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
+    return parse_tree_of(text, exercise().experiments, source)
 
 
 def test_a_tree_is_what_its_text_says() -> None:

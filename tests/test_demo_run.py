@@ -79,4 +79,5 @@ def test_what_is_not_there_ends_with_one_sentence(tmp_path: Path) -> None:
 
 def test_it_says_how_to_call_it(tmp_path: Path) -> None:
     done = demo_run("--help", cwd=tmp_path)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Usage: harness/demo_run.sh [SEED] [BREAK]")
+    usage = "Usage: harness/demo_run.sh [SEED] [BREAK] [OPTION ...]"
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, usage)

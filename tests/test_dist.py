@@ -35,6 +35,8 @@ from harness.run.provenance import harness_hash
         ("`make submit BREAK=a STUDENT=<your login>` packs", "`harness submit a --student <your login>` packs"),
         ("give it once (make clean-work BREAK=a YES=1).", "give it once (harness clean-work a --yes)."),
         ("make verify BREAK=mystery-1-3 WHICH=1 names them", "harness verify mystery-1-3 --which names them"),
+        ("make verify BREAK=case-00017 HEALTHY=1", "harness verify case-00017 --healthy"),
+        ("make next LEVEL=3 SKIP=1 WORK=mine", "harness next --level 3 --skip --work mine"),
         ("fetch it again with `make data DATASET=mnist`", "fetch it again with `harness fetch mnist`"),
         ("make the run again, and make a test", "make the run again, and make a test"),
         ("`.venv/bin/harness causes` prints it", "`harness causes` prints it"),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.deriving import derivation
+from helpers.written import written
 
 from grader.course.kit import STATIC, TASKS, kit_files
 from harness.cli import cli
@@ -115,7 +115,7 @@ def test_a_mistake_in_the_report_is_found(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_a_derivation_is_found(tmp_path: Path) -> None:
-    workspace = start_file_exercise(derivation("backprop_mlp"), tmp_path / "work")[0]
+    workspace = start_file_exercise(written("backprop_mlp"), tmp_path / "work")[0]
     source = workspace.answer.read_text()
     workspace.answer.write_text(source + "\n\nnothing = 1 / 0\n")
     found = problems_in(render_checks(check_file(workspace), WIDTH).plain)

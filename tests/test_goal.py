@@ -13,7 +13,7 @@ from harness.checks import Finding, load_check, mechanism_checks
 from harness.errors import UserError
 from harness.recipes.cases import case_of
 from harness.recipes.catalogue import load_recipe
-from harness.recipes.mysteries import load_mystery
+from harness.recipes.mysteries import load_hidden
 from harness.recipes.recipe import Goal, Recipe, load_recipes
 from harness.run.settings import RunSettings
 from harness.student import goal
@@ -108,7 +108,7 @@ def test_the_accuracy_counts_that_the_harness_measures_itself(monkeypatch: pytes
 def test_of_a_mystery_no_verdict_tells_whether_something_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome(monkeypatch, "usual")
     broken = case_of("mystery-1-1", [RECIPE])
-    healthy = next(case for n in range(1, 99) if (case := load_mystery(f"mystery-2-{n}")).is_healthy)
+    healthy = next(case for n in range(1, 99) if (case := load_hidden(f"mystery-2-{n}")).is_healthy)
     for log, reached in ((records(accuracy=0.99), True), (records(accuracy=0.02), False)):
         log[-1]["val_loss"] = 0.01 if reached else 99.0
         settings = RunSettings(seed=42, dataset=healthy.dataset)

@@ -3,54 +3,41 @@
 from collections.abc import Mapping
 
 import pytest
-from test_decision_tree import TEXT
+from test_decision_tree import TEXT, exercise, parse_tree
 
 from grader.score.verdict import total_of
+from grader.selfcheck.reference_tree import reference_text, reference_tree
 from grader.written.decision_tree import (
     arrivals,
     experiments,
     judge_tree,
+    judge_walks,
     measured_outcomes,
-    reference_text,
-    reference_tree,
     sound_outcomes,
 )
-from grader.written.judgement import with_points
+from grader.written.judgement import Judgement, with_points
+from grader.written.known_answers import solution_of
 from harness.checks import check_names, load_check
-from harness.checks.core import outcomes
-from harness.errors import UserError
-from harness.written.decision_tree import CASES, HEALTHY, parse_tree
-from harness.written.exercise import find_file_exercise, stub
+from harness.written.decision_tree import HEALTHY
+from harness.written.exercise import stub
 
-EXERCISE = "decision_tree"
 # The experiments that the tree of `TEXT` can distinguish.
 KNOWN = {"huge_lr": {"overfit": "diverges"}, "forgotten_eval": {"modes": "unrepeatable"}, HEALTHY: {}}
 
 
-def total(text: str, known: Mapping[str, Mapping[str, str]] | None = None) -> float | None:
-    return total_of(with_points(judge_tree(text, "tree.yaml", known), EXERCISE))
+def judged(text: str, known: Mapping[str, Mapping[str, str]] = KNOWN) -> Judgement:
+    return judge_walks(exercise(), text, known, {}, reference_tree(known))
 
 
 def points(text: str, known: Mapping[str, Mapping[str, str]] = KNOWN) -> dict[str, float | None]:
-    checks = judge_tree(text, "tree.yaml", known).checks
-    return {check.id: check.points for of in checks.values() for check in of}
+    return {check.id: check.points for of in judged(text, known).checks.values() for check in of}
 
 
-def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    exercise = find_file_exercise(EXERCISE)
-    assert exercise is not None
-    assert total(reference_text()) == 100
-    assert total(stub(exercise)) == 0
-    missing = CASES[0]
-
-    def trips_of(recipe: str) -> dict[str, str]:
-        if recipe == missing:
-            raise UserError("not measured")
-        return outcomes.trips_of(recipe)
-
-    monkeypatch.setattr("grader.written.decision_tree.trips_of", trips_of)
-    assert missing not in experiments()
-    assert total(reference_text()) == 100
+def test_the_reference_follows_from_the_measured_outcomes_and_earns_everything() -> None:
+    text = solution_of(exercise())
+    assert text == reference_text(exercise()), "run grader selfcheck --only decision_tree --seeds 5 --write"
+    for tree, total in ((text, 100), (stub(exercise()), 0)):
+        assert total_of(with_points(judge_tree(exercise(), tree), exercise())) == total
 
 
 @pytest.mark.parametrize(
@@ -72,7 +59,7 @@ def test_the_reference_earns_everything_whatever_was_measured(monkeypatch: pytes
     ],
 )
 def test_a_tree_that_concludes_nothing_from_evidence_earns_nothing(text: str, said: str) -> None:
-    checks = judge_tree(text, "tree.yaml", KNOWN).checks
+    checks = judged(text).checks
     assert {check.points for of in checks.values() for check in of} == {0}
     assert all(said in check.reason for of in checks.values() for check in of)
 
@@ -118,7 +105,7 @@ def test_every_sound_outcome_of_a_check_must_lead_to_the_right_conclusion() -> N
 
 def test_an_experiment_gives_only_the_outcomes_that_were_measured_on_it() -> None:
     """`loss_form` has several sound outcomes, and each healthy experiment has one of them."""
-    found = measured_outcomes(experiments())
+    found = measured_outcomes(experiments(exercise()))
     assert [one["decay"] for one in found["excess_weight_decay"]] == ["excessive"]
     assert "no-decay" in {one["decay"] for one in found[HEALTHY]}
     tree = """\
@@ -135,10 +122,10 @@ nodes:
     for one in load_check("loss_form").outcomes:
         end = {"grows": "loss_sum", "agrees": HEALTHY}.get(one.id, "unknown")
         tree += f"      {one.id}: {{means: abc, conclude: {end}}}\n"
-    ends = {one.truth: one for one in arrivals(parse_tree(tree), experiments(), found)}
+    ends = {one.truth: one for one in arrivals(parse_tree(tree), experiments(exercise()), found)}
     assert ends["loss_sum"].verdict == "right"
     assert {walked.conclusion for walked in ends[HEALTHY].walks} == {HEALTHY}
-    without = {one.truth: one for one in arrivals(parse_tree(tree), experiments())}
+    without = {one.truth: one for one in arrivals(parse_tree(tree), experiments(exercise()))}
     assert {walked.conclusion for walked in without[HEALTHY].walks} == {HEALTHY, "unknown"}
 
 
@@ -155,7 +142,7 @@ nodes:
     reached = points(slow)
     assert [id for id, value in reached.items() if value != 1] == ["minutes"]
     assert 0 < (reached["minutes"] or 0) < 1
-    table = judge_tree(slow, "t", KNOWN).findings[0]
+    table = judged(slow).findings[0]
     assert [row[-1] for row in table.rows] == ["right"] * 3
 
 

@@ -183,6 +183,32 @@ def test_equal_bytes_are_not_enough_and_right_behaviour_needs_no_checks() -> Non
     assert further_requests({**requests, **wanted}, {**replays, **measured}) == {}
 
 
+def test_a_fix_that_a_run_does_not_show_is_told_by_its_behaviour() -> None:
+    unseen = replay(RECIPE, BROKEN)  # as if the run did not use the edit
+    assert "fixes nothing" in correct(evidence(RECIPE, OTHER, fixed=unseen, comparison=None)).reason
+    assert "fixes nothing" not in correct(evidence(RECIPE, OTHER, fixed=unseen)).reason
+
+
+def test_a_resumed_run_proves_more_than_the_entries_of_its_checkpoint() -> None:
+    def with_results(**results: str) -> tuple[Replay, Replay]:
+        own, reference = (
+            made.model_copy(
+                update={"checks": tuple(CheckResult(check=name, outcome=one) for name, one in outcomes.items())}
+            )
+            for made, outcomes in zip(
+                [checks(RECIPE, OTHER)] * 2, (results, {"saving": "sound", "resume": "continues"}), strict=True
+            )
+        )
+        return own, reference
+
+    def judged(**results: str) -> dict[str, bool]:
+        made = measurements(evidence(RECIPE, OTHER, checks=with_results(**results)))
+        return {one.name: one.good for one in made if one.name.startswith("check ")}
+
+    assert judged(saving="schedule-missing", resume="continues") == {"check resume": True}
+    assert judged(saving="schedule-missing", resume="departs") == {"check saving": False, "check resume": False}
+
+
 # Both ends of the range, a number near it, and a number outside.
 @pytest.mark.parametrize(("rate", "points"), [("0.02", 12), ("0.2", 12), ("0.01", None), ("0.0005", 4)])
 def test_a_number_is_right_within_its_range(rate: str, points: float | None) -> None:

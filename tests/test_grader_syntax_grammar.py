@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.mini_experiments import edited
+from helpers.mini_experiments import COUNTING, edited
 from torch import nn
 
 from grader.syntax import grammar
@@ -21,7 +21,7 @@ from grader.syntax.allowed import HARMLESS_ATTRIBUTES, HARMLESS_METHODS, MODULE
 from grader.syntax.plain_edit import _StatementJudge, plain_edit
 from harness.recipes.recipe import experiment_source
 
-MLP, TAGGER, RESUME, LORA = map(experiment_source, ("digits_mlp", "marks_tagger", "digits_resume", "digits_lora"))
+MLP, LORA, MIXUP = map(experiment_source, ("digits_mlp", "digits_lora", "digits_mixup"))
 RULES = {"visit", "block", "check", "name", "free", "empty"}
 STEP, TOP = "    optimizer.step()\n", "EPOCHS = 5\n"
 
@@ -203,9 +203,8 @@ ATTACKS = {
     "an iterator in the annotation of a result": at_top("def f() -> iter([1]):\n    return 1"),
     "layers that are said to rest": at_top("FROZEN = ('1.',)"),
     "layers that are no longer said to rest": (LORA, (('FROZEN = ("0.linear.",)', "FROZEN = ()"),)),
-    "layers that are said to be replicas": at_top(net(init="self.replicas = nn.ModuleList([nn.Linear(2, 2)])")),
     "the else of the block that never runs": at_top("if __name__ == '__main__':\n    pass\nelse:\n    exec('1')"),
-    "a counter of the experiment's at the top": (TAGGER, (("EPOCHS = 4\n", "EPOCHS = 4\nTALLY = Tally()\n"),)),
+    "a counter of the experiment's at the top": (COUNTING, (("EPOCHS = 3\n", "EPOCHS = 3\nTALLY = Tally()\n"),)),
     "a for that keeps a list in a network": at_top(net(init="for self.seen in [[]]:\n            pass")),
     "a table kept in a network": at_top(net(init="self.seen = {'n': 0}", forward="self.seen['n'] = 1")),
     "a layer of a network grows": in_step(
@@ -229,19 +228,18 @@ ATTACKS = {
     "a function of the file handed to a builtin": in_step("print(train_step)"),
     "a bound method as a value": in_step("f = [loss.backward]"),
     "the mode of every layer by name": in_step("for m in model.modules():\n    m.training = True"),
-    "a counter of the experiment's in a network": (TAGGER, (
-        ("        self.head = nn.Linear(HIDDEN, TAGS)\n",
-         "        self.head = nn.Linear(HIDDEN, TAGS)\n        self.tally = Tally()\n"),
+    "a counter of the experiment's in a network": (COUNTING, (
+        ("        self.head = nn.Linear(16, 10)\n",
+         "        self.head = nn.Linear(16, 10)\n        self.tally = Tally()\n"),
     )),
-    "a statement of the experiment's in another class": (TAGGER, (
-        ("        lengths = (texts != PAD).sum(dim=1).clamp(min=1)\n",
-         "        lengths = (texts != PAD).sum(dim=1).clamp(min=1)\n        self.counted += size\n"),
+    "a statement of the experiment's in another class": (COUNTING, (
+        ("        x = self.hidden(", "        size = len(x)\n        self.counted += size\n        x = self.hidden("),
     )),
-    "a table kept where a number was": (TAGGER, (
+    "a table kept where a number was": (COUNTING, (
         ("        self.counted += size\n", "        self.counted += [size]\n"),
     )),
-    "a schedule's attributes by its state": (RESUME, (
-        ('scheduler.load_state_dict(state["scheduler"])', 'scheduler.load_state_dict({"step": model})'),
+    "a schedule's attributes by its state": (MIXUP, (
+        ('scheduler.load_state_dict(ckpt["scheduler"])', 'scheduler.load_state_dict({"step": model})'),
     )),
 }  # fmt: skip
 
@@ -322,20 +320,18 @@ HONEST = {
         "logging.basicConfig(level=logging.INFO, format='%(message)s')\nlog = logging.getLogger(__name__)\n"),
     "the best of a copy": in_step("best = copy.deepcopy(model)\nbest.eval()\n"
         "print(best(inputs).mean())", "import copy\n"),
-    "a sum of the experiment's": (TAGGER, (
-        ("        self.counted += size\n", "        self.counted += int(tagged.sum())\n"),
+    "a sum of the experiment's": (COUNTING, (
+        ("        self.counted += size\n", "        self.counted += int(right.numel())\n"),
         ("        self.total += compute_loss(outputs, labels).item() * size\n",
          "        losses = []\n        losses.append(compute_loss(outputs, labels).item() * size)\n"
          "        self.total += sum(losses)\n"),
     )),
-    "a method called update": (TAGGER, (
+    "a method called update": (COUNTING, (
         ("    def add(self, outputs, labels):", "    def update(self, outputs, labels):"),
         ("        self.total += compute_loss(outputs, labels).item() * size\n"
-            "        self.right += int(right[tagged].sum())\n"
-         "        self.counted += size\n        self.right_coded += int(right[coded].sum())\n"
-             "        self.coded += int(coded.sum())\n",
+         "        self.right += int(right.sum())\n        self.counted += size\n",
          "        self.add(outputs, labels)\n"),
-        ("        tally.add(model(texts), tags)\n", "        tally.update(model(texts), tags)\n"),
+        ("        tally.add(model(x), y)\n", "        tally.update(model(x), y)\n"),
     )),
 }  # fmt: skip
 

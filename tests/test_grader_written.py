@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from attacks.score_deriving import handed_in
-from helpers.deriving import derivation, judged, solution
 from helpers.made_up_class import make_row
 from helpers.sandbox_marks import needs_sandbox
+from helpers.written import judged, solution, written
 
 from grader.grade import score_folder
 from grader.intake.archive import Rejected
@@ -32,11 +32,11 @@ from harness.submission.archive import deterministic_tar_gz, with_manifest
 from harness.written.exercise import FileExercise, stub
 
 EXERCISE = "backprop_mlp"
-RIGHT, STUB = solution(EXERCISE), stub(derivation(EXERCISE))
+RIGHT, STUB = solution(EXERCISE), stub(written(EXERCISE))
 
 
 def taken(text: str, student: str = "ada", name: str | None = None) -> Answer:
-    return Answer(name or f"{student}_{EXERCISE}", "0" * 64, derivation(EXERCISE), student, text, ())
+    return Answer(name or f"{student}_{EXERCISE}", "0" * 64, written(EXERCISE), student, text, ())
 
 
 Judge = Callable[[str], Judgement]

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from helpers.page_reader import Page
 
 from harness.errors import UserError
 from harness.page.run_page import render_run_page
+from harness.run.metrics_log import format_record
 
 
 def page_of(folder: Path, title: str = "A run", compare_with: Path | None = None) -> Page:
@@ -162,3 +164,46 @@ def test_a_broken_run_that_somebody_edited_is_a_sentence(healthy: Path, exploded
     (exploded / "result.json").unlink()
     with pytest.raises(UserError, match=r"result.json is missing: run the experiment again"):
         page_of(healthy, compare_with=exploded)
+
+
+def write_details(folder: Path, classes: list[str], *, clip: bool = True) -> None:
+    """Write a made-up `details.log`: every other batch is clipped, and each class has one wrong example of four."""
+    quantiles = {"1": -1.0, "10": -0.5, "50": 0.0, "90": 0.5, "99": math.nan}
+    lines: list[dict[str, Any]] = [
+        {
+            "step": step,
+            "grad_norm_before_clipping": 2.0 + step % 2 if clip else None,
+            "grad_norm": 2.0,
+            "clipped": bool(step % 2) if clip else None,
+            "loss_scale": 2.0 ** (10 - step // 10),
+            "skipped_steps": int(step % 10 == 9),
+            **({"parameter_norm": 3.0, "gradient_quantiles": {HOSTILE: quantiles}} if step % 10 == 0 else {}),
+        }
+        for step in range(40)
+    ]
+    size = len(classes)
+    counts = [
+        [3 if row == column else int(column == (row + 1) % size) for column in range(size)] for row in range(size)
+    ]
+    lines.append({"epoch": 4, "confusion": counts, "classes": classes})
+    (folder / "details.log").write_text("".join(map(format_record, lines)))
+
+
+def test_details_are_shown_as_rates_charts_and_a_confusion_matrix(healthy: Path, exploded: Path) -> None:
+    before = page_of(healthy)
+    write_details(healthy, ["cat", HOSTILE, "dog"])
+    text = render_run_page(healthy, title="A run")
+    page = Page(text)
+    page.check()
+    assert "20 of 40 (50%)" in text and "4 of 40" in text
+    assert "your run: 75.0% of the validation examples are correct in eval mode" in text
+    assert len(page.all("figure")) == len(before.all("figure")) + 4
+    both = page_of(healthy, compare_with=exploded)  # a run of an earlier version has no details
+    both.check()
+    assert len(both.all("figure")) == len(page_of(exploded).all("figure")) + 4
+
+
+def test_details_that_no_run_writes_are_refused(healthy: Path) -> None:
+    (healthy / "details.log").write_text("[1]\n")
+    with pytest.raises(UserError, match=r"details\.log is not a log of JSON objects: run the experiment again"):
+        render_run_page(healthy, title="A run")

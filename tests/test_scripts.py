@@ -6,8 +6,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from harness.canonical_setup import run_environment
 from harness.data.folder import load_folder
@@ -98,7 +100,7 @@ RUN = """
 import json, os, sys
 from pathlib import Path
 from harness.errors import UserError
-from harness.run.settings import RunSettings
+from harness.run.settings import GuardrailPolicy, RunSettings
 from harness.scripts.run import evaluate_checkpoint, run_script
 from harness.scripts.script import Script
 
@@ -115,7 +117,8 @@ try:
         found = evaluate_checkpoint(script, Path(job["data"]), folder / "out")
     else:
         settings = RunSettings(seed=3, dataset="digits", **job.get("settings", {}))
-        options = {name: job.get(name, False) for name in ("resume", "emulate")}
+        options = {name: job.get(name, False) for name in ("resume", "emulate", "instruments")}
+        options["policy"] = GuardrailPolicy(**job.get("policy", {}))
         found = run_script(script, Path(job["data"]), settings, folder, progress=progress, **options).last_epoch
     print(json.dumps(found))
 except UserError as error:
@@ -164,6 +167,32 @@ def test_a_run_has_equal_bytes_with_emulated_workers_and_after_a_kill(data: Path
     assert run(killed, data, kill=15).returncode == -signal.SIGKILL
     assert run(killed, data, resume=True).returncode == 0
     assert digests(whole) == digests(emulated) == digests(killed)
+
+
+def test_strict_guardrails_end_a_script_before_its_weights_become_nan(data: Path, tmp_path: Path) -> None:
+    bad = "loss = F.cross_entropy(model(x), y) * (float('nan') if epoch == 1 else 1.0)"
+    source = SCRIPT.replace("loss = F.cross_entropy(model(x), y)", bad)
+    strict: dict[str, Any] = {"policy": {"mode": "strict"}, "instruments": True}
+    done = run(tmp_path / "bad", data, source, **strict)
+    assert "The guardrails ended the run at step 6, before the optimizer changed the weights: the loss is nan." in (
+        done.stderr
+    )
+    state = torch.load(tmp_path / "bad/step-6.badstep", weights_only=True)
+    assert all(tensor.isfinite().all() for tensor in state["model"][0].values())
+    assert [tuple(part.shape) for part in state["batch"]] == [(16, 1, 28, 28), (16,)]
+    assert list(state["activation_quantiles"]) == ["0", "1", "2", "3", "4", "output"]
+    assert len(batch_records(read_metrics_log(tmp_path / "bad/metrics.log"))) == 6
+    sound = [run(tmp_path / name, data, **options) for name, options in (("strict", strict), ("default", {}))]
+    assert [done.returncode for done in sound] == [0, 0]
+    assert digests(tmp_path / "strict") == digests(tmp_path / "default")
+    assert not (tmp_path / "default/details.log").exists()
+    details = (tmp_path / "strict/details.log").read_text()
+    lines = list(map(json.loads, details.splitlines()))
+    assert [line["step"] for line in lines] == list(range(24))
+    assert list(lines[10]["activation_quantiles"]) == ["1", "4"]
+    assert run(tmp_path / "killed", data, kill=15, **strict).returncode == -signal.SIGKILL
+    assert run(tmp_path / "killed", data, resume=True, **strict).returncode == 0
+    assert (tmp_path / "killed/details.log").read_text() == details
 
 
 @pytest.mark.slow

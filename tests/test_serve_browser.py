@@ -158,9 +158,7 @@ def test_queue_hints_and_question_have_no_violation(page: tuple[Chrome, Practice
 def test_a_case_goes_from_the_queue_to_the_explanation(page: tuple[Chrome, PracticeServer]) -> None:
     browser, server = page
     name = next(
-        one.text
-        for one in browser.find_elements(By.CSS_SELECTOR, "#queue-items a")
-        if one.text.startswith("mystery-1-")
+        one.text for one in browser.find_elements(By.CSS_SELECTOR, "#queue-items a") if one.text.startswith("case-")
     )
     open_case(browser, name)
     assert violations(browser) == []
@@ -179,12 +177,11 @@ def test_a_case_goes_from_the_queue_to_the_explanation(page: tuple[Chrome, Pract
     assert [one.text.split("\n")[0] for one in browser.find_elements(By.CSS_SELECTOR, "#charts figure")] == [
         "Training loss", "Gradient norm", "Validation loss", "Validation accuracy",
     ]  # fmt: skip
-    browser.find_element(By.ID, "reveal").send_keys(Keys.ENTER)
-    wait_for(browser, "#ask")
-    browser.find_element(By.ID, "yes").send_keys(Keys.ENTER)
-    wait_for(browser, "#solution .lead")
+    wait_for(browser, "#solution .lead")  # without a question: the case is solved
     assert text_of(browser, "solution").startswith(f"{name}: {case.cause}.")
-    assert progress_of(server.work / name).revealed
+    assert text_of(browser, "claim-says") == f"Solved: {', '.join(case.causes)}"
+    assert not browser.find_element(By.ID, "claim").is_displayed()
+    assert not progress_of(server.work / name).revealed
     for part in browser.find_elements(By.CSS_SELECTOR, "#desk summary"):
         if part.is_displayed():
             part.send_keys(Keys.ENTER)

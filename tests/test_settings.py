@@ -20,6 +20,8 @@ OPTIONS: dict[str, Any] = {
     "disable_amp": True,
     "verify": True,
     "clip_norm": 0.5,
+    "overfit_examples": 100,
+    "keep_last": True,
 }
 
 

@@ -8,6 +8,7 @@ from helpers.made_up_runs import change_json, make_workspace
 from harness.student.attempts import Attempt
 from harness.student.goal import AS_HEALTHY, UNLIKE_HEALTHY, GoalItem
 from harness.student.hand_in import Tarball
+from harness.student.overview import show_exercises
 from harness.student.summary import (
     run_figures,
     show_attempt,
@@ -15,7 +16,6 @@ from harness.student.summary import (
     show_broken_run,
     show_checks,
     show_criterion,
-    show_exercises,
     show_single_run,
     show_submission,
 )
@@ -136,7 +136,7 @@ def test_findings_are_shown_as_they_are(workspace: Workspace, capsys: Capture) -
 def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> None:
     show_exercises(workspace.folder.parent)
     said = capsys.readouterr().out
-    assert re.search(r"^  huge_lr +verified +The loss explodes", said, re.MULTILINE)
+    assert re.search(r"^  huge_lr +tried +The loss explodes", said, re.MULTILINE)
     assert re.search(r"^  loss_sum {20,}The very first loss", said, re.MULTILINE)
     assert "Level 1: 0 of " in said
     note_progress(workspace.folder, handed_in="ada_huge_lr.tar.gz", score=96.5)
@@ -144,7 +144,8 @@ def test_the_list_shows_every_state(workspace: Workspace, capsys: Capture) -> No
     said = capsys.readouterr().out
     assert re.search(r"^  huge_lr +handed in  96.5  The loss explodes", said, re.MULTILINE)
     assert "Level 1: 1 of " in said
-    assert said.endswith(" may have no fault at all: make exercise BREAK=mystery LEVEL=1\n")
+    work = f" WORK='{workspace.folder.parent}'"
+    assert f"Next:\n  make next{work}  # the next case, whose name does not tell the fault\n" in said
 
 
 def test_checks_end_with_the_next_step(workspace: Workspace, capsys: Capture) -> None:
@@ -173,7 +174,7 @@ def test_a_submission_is_told_with_what_may_cost_points(tmp_path: Path, capsys: 
     show_submission(Tarball(path, "ab" * 32, (failed_item("report: words", "too [many]."),)))
     assert capsys.readouterr().out == (
         f"Written: {path} (2.0 MB, SHA-256 abababababababab) and its .sha256 file.\n"
-        "Warning, report: words: too [many].\nNext:\n  hand in both files\n  for the next exercise: make exercises\n"
+        "Warning, report: words: too [many].\nNext:\n  hand in both files\n  for the next exercise: make next\n"
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.mini_experiments import AMP, CHANCE, INTERRUPTED, MINI, edited, load, mini_data, mini_run, train_step
+from helpers.mini_experiments import AMP, CHANCE, MINI, edited, load, mini_data, mini_run, train_step
 
 from harness.errors import UserError
 from harness.run.metrics_log import format_record
@@ -273,23 +273,6 @@ def test_a_regression_has_no_accuracy(tmp_path: Path) -> None:
     assert run.state("best.pt")["epoch"] == min(run.epochs, key=lambda record: record["val_loss"])["epoch"] + 1
 
 
-def test_an_interrupted_run_goes_on_through_what_the_experiment_saves_and_loads(tmp_path: Path) -> None:
-    whole = mini_run(tmp_path / "whole", edited(INTERRUPTED, ("INTERRUPTED_AT = 7\n", "")))
-    interrupted = mini_run(tmp_path / "interrupted", INTERRUPTED)
-    assert interrupted.bytes("metrics.log") == whole.bytes("metrics.log")
-    assert interrupted.bytes("checkpoint.pt") == whole.bytes("checkpoint.pt")
-
-
-@pytest.mark.parametrize("part", ["model", "optimizer", "scheduler", "rng"])
-def test_what_an_experiment_does_not_save_is_lost_in_an_interruption(part: str, tmp_path: Path) -> None:
-    lines = [line for line in INTERRUPTED.splitlines(keepends=True) if f"state['{part}']" not in line]
-    logs = [
-        mini_run(tmp_path / name, source).batches for name, source in (("whole", INTERRUPTED), ("cut", "".join(lines)))
-    ]
-    assert logs[0][:7] == logs[1][:7]
-    assert logs[0][7:] != logs[1][7:]
-
-
 def test_what_is_served_is_measured_on_raw_validation_examples(tmp_path: Path) -> None:
     served = "def predict(model, raw):\n    return model(raw.float() / 255).argmax(dim=1)\n\n\ndef evaluate"
     last = mini_run(tmp_path, edited(MINI, ("@torch.no_grad()\ndef evaluate", served))).epochs[-1]
@@ -299,22 +282,3 @@ def test_what_is_served_is_measured_on_raw_validation_examples(tmp_path: Path) -
         mini_run(
             tmp_path / "wrong", edited(MINI, ("@torch.no_grad()\ndef evaluate", served.replace(".argmax(dim=1)", "")))
         )
-
-
-STOPPING = edited(
-    MINI,
-    (
-        "@torch.no_grad()\ndef evaluate",
-        "def end_epoch(model, metrics):\n    return metrics['val_loss'] < 2.3\n\n\n@torch.no_grad()\ndef evaluate",
-    ),
-    ("EPOCHS = 3", "EPOCHS = 9"),
-)
-
-
-def test_an_experiment_may_stop_early_and_the_last_epoch_is_audited(tmp_path: Path) -> None:
-    run = mini_run(tmp_path, STOPPING)
-    assert run.epochs[-1]["val_loss"] < 2.3 <= run.epochs[-2]["val_loss"]
-    assert "val_loss_repeated" in run.epochs[-1]
-    before = files(tmp_path)
-    mini_run(tmp_path, STOPPING, resume=True)
-    assert files(tmp_path) == before

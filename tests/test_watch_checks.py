@@ -195,8 +195,181 @@ for epoch in range(5):
 """
 STEP = "        loss.backward()\n        optimizer.step()\n"
 CROSS_ENTROPY, BINARY = "F.cross_entropy(outputs, labels)", "F.binary_cross_entropy_with_logits"
+# Points in images, each with its partner on the other side; a flip exchanges the partners.
+POINTS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+torch.manual_seed(0)
+
+class Points(Dataset):
+    def __init__(self, count):
+        self.left, self.right = torch.rand(count) * 0.3 + 0.1, torch.rand(count) * 0.3 + 0.6
+        grid = torch.arange(12.0) / 12
+        pulses = [torch.exp(-((grid - one[:, None]) ** 2) * 200) for one in (self.left, self.right)]
+        self.images = sum(pulses)[:, None, None].expand(-1, 1, 12, 12)
+    def __len__(self):
+        return len(self.left)
+    def __getitem__(self, i):
+        image, pair = self.images[i], torch.stack([self.left[i], self.right[i]])
+        if torch.rand(()) < 0.5:
+            image, pair = image.flip(-1), (1 - pair).flip(0)
+        return image, pair
+
+model = nn.Sequential(nn.Flatten(), nn.Linear(144, 32), nn.ReLU(), nn.Linear(32, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+for epoch in range(4):
+    for images, pairs in DataLoader(Points(256), 32, shuffle=True):
+        loss = F.smooth_l1_loss(model(images), pairs)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+# A diffusion model that predicts its noise.
+DIFFUSION = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 64), nn.SiLU(), nn.Linear(64, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for step in range(60):
+    clean = torch.randn(64, 2) * torch.tensor([1.0, 0.1])
+    share = torch.rand(64, 1)
+    noise = torch.randn_like(clean)
+    noisy = share.sqrt() * clean + (1 - share).sqrt() * noise
+    loss = F.mse_loss(model(torch.cat([noisy, share], 1)), noise)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+# Q-learning from a memory of transitions.
+VALUES = """
+import random
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+random.seed(0)
+torch.manual_seed(0)
+memory = [([random.random() for _ in range(4)], random.random(), random.random() < 0.3) for _ in range(300)]
+model = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+for step in range(60):
+    state, reward, done = zip(*random.sample(memory, 32))
+    state, reward = torch.tensor(state), torch.tensor(reward)
+    done = torch.tensor(done, dtype=torch.float32)
+    with torch.no_grad():
+        following = model(state.roll(1, 0)).squeeze(1)
+    loss = F.smooth_l1_loss(model(state).squeeze(1), reward + 0.9 * following * (1 - done))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 # By outcome: the script, the edits that break it, and options of the command.
 FAULTS: dict[str, tuple[str, Edits]] = {
+    "batch-norm/not-copied": (
+        CLASSES,
+        (
+            ("nn.Dropout(0.1)", "nn.BatchNorm1d(64)"),
+            ("average = torch.optim.swa_utils.AveragedModel(model)", "average = copy.deepcopy(model)"),
+            (
+                "        average.update_parameters(model)\n",
+                "        with torch.no_grad():\n"
+                "            for own, new in zip(average.parameters(), model.parameters()):\n"
+                "                own.mul_(0.9).add_(new, alpha=0.1)\n",
+            ),
+        ),
+    ),
+    "dropout/drops-often": (
+        IMAGES,
+        (
+            ("nn.ReLU(), nn.Conv2d(8, 1", "nn.Dropout(0.5), nn.Conv2d(8, 8, 1), nn.Dropout(0.5), nn.Conv2d(8, 1"),
+            ("padding=1))\noptim", "padding=1), nn.Dropout(0.5))\noptim"),
+        ),
+    ),
+    "evaluation/counts-elements": (
+        CLASSES,
+        (
+            (
+                "int((average(inputs).argmax(1) == labels).sum())",
+                "((average(inputs) > 0.5).float() == F.one_hot(labels, 5).float()).float().mean()",
+            ),
+        ),
+    ),
+    "graphs/cut": (CLASSES, ((CROSS_ENTROPY, f"torch.tensor([{CROSS_ENTROPY}], requires_grad=True).sum()"),)),
+    "inputs/own-statistics": (
+        CLASSES,
+        (
+            ("average(inputs).arg", "average((inputs - inputs.mean(0)) / inputs.std(0)).arg"),
+            ("x = torch.randn(512, 20)", "x = torch.randn(512, 20) + 0.5"),
+        ),
+    ),
+    "log/accumulates": (
+        CLASSES,
+        (
+            ("best = None\n", "best, running = None, 0.0\n"),
+            (STEP, f"{STEP}        running += loss.item()\n"),
+            (
+                "    scheduler.step()\n",
+                '    scheduler.step()\n    print(f"epoch {epoch}: loss {running / len(train):.3f}")\n',
+            ),
+            ("for epoch in range(4)", "for epoch in range(8)"),
+            ("DataLoader(train_data, 32", "DataLoader(train_data, 96"),
+        ),
+    ),
+    "pairs/two-orders": (POINTS, (("(1 - pair).flip(0)", "1 - pair"),)),
+    "precision/lost-updates": (
+        CLASSES,
+        (
+            (
+                "model = nn.Sequential(nn.Linear(20, 64), nn.ReLU()",
+                "model = nn.Sequential(nn.Linear(20, 64).bfloat16(), nn.ReLU()",
+            ),
+            ("nn.Linear(64, 5))", "nn.Linear(64, 5).bfloat16())"),
+            ("lr=1e-2)", "lr=1e-5)"),
+            ("outputs = model(inputs)", "outputs = model(inputs.bfloat16()).float()"),
+            ("average(inputs)", "average(inputs.bfloat16())"),
+        ),
+    ),
+    "snapshots/overwritten": (
+        CLASSES,
+        (
+            (
+                "copy.deepcopy(model.state_dict())",
+                "model.state_dict(destination=best) if best else copy.deepcopy(model.state_dict())",
+            ),
+        ),
+    ),
+    "symmetry/drawn-often": (
+        CLASSES,
+        (
+            (
+                "optimizer = torch",
+                "def draw(part):\n    for one in part.parameters():\n        nn.init.normal_(one, 0, 0.1)\n\n\n"
+                "nn.Sequential(nn.Sequential(model)).apply(draw)\noptimizer = torch",
+            ),
+        ),
+    ),
+    "targets/flag-unused": (VALUES, ((" * (1 - done)", ""),)),
+    "targets/noisy": (DIFFUSION, (("[noisy, share], 1)), noise)", "[noisy, share], 1)), noisy)"),)),
+    "targets/uniform-noise": (DIFFUSION, (("torch.randn_like", "torch.rand_like"),)),
+    "validation/shared-transform": (
+        CLASSES,
+        (
+            (
+                "train_data = ",
+                "class Data(TensorDataset):\n    transform = None\n\n    def __init__(self, *parts):\n"
+                "        super().__init__(*parts)\n        self.transform = None\n\n\n"
+                "both = Data(x, y)\ntrain_data, val_data = torch.utils.data.random_split(both, [384, 128])\n"
+                "train_data.dataset.transform = F.relu\nval_data.dataset.transform = None\nold_data = ",
+            ),
+            ("val_data = TensorDataset(x[384:], y[384:])\n", ""),
+        ),
+    ),
     "accumulation/not-divided": (
         CLASSES,
         (
@@ -358,12 +531,11 @@ FAULTS: dict[str, tuple[str, Edits]] = {
         CLASSES,
         (
             ("nn.Dropout(0.1)", "nn.BatchNorm1d(64)"),
-            ("torch.optim.swa_utils.AveragedModel(model)", "copy.deepcopy(model)"),
             (
-                "        average.update_parameters(model)\n",
-                "        with torch.no_grad():\n"
-                "            for one, other in zip(average.parameters(), model.parameters()): one.lerp_(other, 0.1)\n",
+                "torch.optim.swa_utils.AveragedModel(model)",
+                "nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.BatchNorm1d(64), nn.Linear(64, 5))",
             ),
+            ("        average.update_parameters(model)\n", ""),
         ),
     ),
     "graphs/kept": (
@@ -628,9 +800,13 @@ def by_outcome(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {f"{one['check']}/{one['outcome']}": one for one in found["findings"]}
 
 
-@pytest.mark.parametrize(
-    "source", [CLASSES, NUMBERS, TEXT, IMAGES, SERIES], ids=["classes", "numbers", "text", "images", "series"]
-)
+SOUND = {
+    "classes": CLASSES, "numbers": NUMBERS, "text": TEXT, "images": IMAGES, "series": SERIES, "points": POINTS,
+    "diffusion": DIFFUSION, "values": VALUES,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", SOUND.values(), ids=SOUND)
 def test_a_sound_script_has_no_finding(source: str, tmp_path: Path) -> None:
     assert findings(tmp_path, source) == {}
     assert findings_of_command(tmp_path, source) == {}
@@ -729,7 +905,71 @@ for epoch in range(40):
 def test_a_loss_on_the_labels_that_are_evaluated_is_told(tmp_path: Path) -> None:
     assert "validation/loss-on-all" not in findings(tmp_path, NODES)
     everything = broken(NODES, (("F.cross_entropy(out[train], y[train])", "F.cross_entropy(out, y)"),))
+    found = findings(tmp_path, everything)["validation/loss-on-all"]
+    assert "F.cross_entropy(out, y)" in everything.splitlines()[found["place"]["line"] - 1]
+
+
+def test_hits_that_are_selected_after_the_comparison_are_seen(tmp_path: Path) -> None:
+    compared = (
+        "(model(x)[~train].argmax(1) == y[~train]).float().mean()",
+        "(model(x).argmax(1) == y)[~train].float().mean()",
+    )
+    assert "validation/loss-on-all" not in findings(tmp_path, broken(NODES, (compared,)))
+    everything = broken(NODES, (compared, ("F.cross_entropy(out[train], y[train])", "F.cross_entropy(out, y)")))
     assert "validation/loss-on-all" in findings(tmp_path, everything)
+    # The labels that are not trained are unknown, and the accuracy on the trained ones is printed.
+    masked = "F.cross_entropy(out, torch.where(train, y, -100))"
+    own = (
+        "(model(x)[~train].argmax(1) == y[~train]).float().mean()",
+        "(model(x).argmax(1) == y)[train].float().mean()",
+    )
+    known = broken(NODES, (own, ("F.cross_entropy(out[train], y[train])", masked)))
+    assert "validation/loss-on-all" not in findings(tmp_path, known)
+
+
+@pytest.mark.parametrize("divisor", ["hits.numel()", "labels.numel()", "real.sum()"])
+def test_padding_that_a_metric_divides_by_is_told(divisor: str, tmp_path: Path) -> None:
+    metric = (
+        "    with torch.no_grad():\n        labels = tokens[:, 1:]\n        real = labels != 0\n"
+        f"        hits = net(tokens[:, :-1]).argmax(-1) == labels\n        hits.sum().item() / {divisor}\n"
+    )
+    source = broken(TEXT, (("    optimizer.step()\n", f"    optimizer.step()\n{metric}"),))
+    assert ("evaluation/counts-ignored" in findings(tmp_path, source)) == (divisor == "labels.numel()")
+
+
+LABELLED = (("logits.reshape(-1, 20), tokens[:, 1:].reshape(-1), ignore_index=0", "logits[real], tokens[:, 1:][real]"),)
+
+
+def test_labels_that_no_loss_gets_are_no_hits(tmp_path: Path) -> None:
+    real = ("    loss = F", "    real = tokens[:, 1:] != 0\n    loss = F")
+    for counted, is_fault in (("hits.sum()", True), ("hits[real].sum()", False)):
+        metric = (
+            "    with torch.no_grad():\n        best = net(tokens[:, :-1]).argmax(-1).masked_fill(~real, 0)\n"
+            f"        hits = best == tokens[:, 1:]\n        {counted}\n"
+        )
+        source = broken(TEXT, (real, *LABELLED, ("    optimizer.step()\n", f"    optimizer.step()\n{metric}")))
+        assert ("evaluation/counts-ignored" in findings(tmp_path, source, checks=["evaluation"])) == is_fault
+
+
+def test_a_mask_of_losses_that_keeps_padding_is_told(tmp_path: Path) -> None:
+    real = ("    loss = F", "    real = tokens[:, 1:] != 0\n    loss = F")
+    for mask, is_fault in (("tokens[:, :-1] != 0", True), ("tokens[:, 1:] != 0", False)):
+        metric = (
+            "    with torch.no_grad():\n        logits = net(tokens[:, :-1]).transpose(1, 2)\n"
+            f"        (F.cross_entropy(logits, tokens[:, 1:], reduction='none') * ({mask})).sum()\n"
+        )
+        source = broken(TEXT, (real, *LABELLED, ("    optimizer.step()\n", f"    optimizer.step()\n{metric}")))
+        assert ("evaluation/counts-ignored" in findings(tmp_path, source, checks=["evaluation"])) == is_fault
+
+
+def test_targets_that_leave_out_the_last_place_are_compared_with_the_tokens(tmp_path: Path) -> None:
+    source = TEXT.replace("logits.reshape(-1, 20)", "logits[:, :-1].reshape(-1, 20)")
+    source = source.replace("tokens[:, 1:].reshape(-1)", "tokens[:, 2:].reshape(-1)")
+    assert "tokens/shifted" in findings(tmp_path, source, checks=["tokens"])
+    same = source.replace("net(tokens[:, :-1])", "net(tokens)").replace(
+        "tokens[:, 2:].reshape", "tokens[:, 1:].reshape"
+    )
+    assert findings(tmp_path, same, checks=["tokens"]) == {}
 
 
 @pytest.mark.slow
@@ -1053,3 +1293,33 @@ raise SystemExit(5)  # the watch ends before
 def test_each_exercise_that_a_finding_names_exists() -> None:
     named = {outcome.exercise for check in ALL for outcome in check.outcomes.values()} - {""}
     assert {name for name in named if not (REPOSITORY / "exercises" / name).is_dir()} == set()
+
+
+def test_a_data_set_that_sets_attributes_itself_stays_as_it_is(tmp_path: Path) -> None:
+    source = CLASSES.replace(
+        "train_data = TensorDataset(x[:384], y[:384])",
+        "import pickle\n\n\nclass Layers(torch.utils.data.Dataset, nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.transform = nn.Linear(2, 2)\n\n\n"
+        "assert len(list(Layers().parameters())) == 2 and pickle.loads(pickle.dumps(print)) is print\n"
+        "train_data = TensorDataset(x[:384], y[:384])",
+    )
+    assert findings(tmp_path, source, steps=2, checks=["gradients"]) == {}
+
+
+def test_tags_of_padding_count_in_no_loss(tmp_path: Path) -> None:
+    tags = ("tokens[:, 1:].reshape(-1), ignore_index=0", "torch.where(read == 0, 0, read % 3 + 1).reshape(-1)")
+    source = broken(TEXT, (tags, ("    logits = ", "    read = tokens[:, :-1]\n    logits = ")))
+    assert "tokens/counts-padding" in findings(tmp_path, source, checks=["tokens"])
+    for sound in ("read % 3 + 1).reshape(-1), ignore_index=0", "read % 3).reshape(-1)"):
+        assert findings(tmp_path, source.replace("read % 3 + 1).reshape(-1)", sound), checks=["tokens"]) == {}
+
+
+def test_a_script_that_fails_in_short_epochs_is_judged_all_the_same(tmp_path: Path) -> None:
+    edits = (
+        ("TensorDataset(x[384:], y[384:])", "TensorDataset(x[:128], y[:128])"),
+        ("    right = 0\n", "    right = seen = 0\n"),
+        ("            right +=", "            seen += len(labels)\n            right +="),
+        ("    best = copy", "    assert seen == 128\n    best = copy"),
+    )
+    found = findings_of_command(tmp_path, broken(CLASSES, edits), "--select", "validation", "--steps", "6")
+    assert "validation/same-examples" in found

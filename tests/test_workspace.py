@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import subprocess
 import threading
 import tomllib
@@ -12,7 +13,7 @@ from harness.errors import UserError
 from harness.recipes.recipe import ROOT
 from harness.run.settings import RunSettings
 from harness.submission.report import read_report
-from harness.workspace.progress import note_progress
+from harness.workspace.progress import note_progress, note_solved
 from harness.workspace.workspace import (
     create_workspace,
     find_work,
@@ -153,11 +154,13 @@ def test_settings_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> No
 def test_the_state_follows_the_student(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     assert workspace.is_edited()
-    assert workspace.state() == "verified"
-    workspace.experiment.write_text(FIXED + "# another idea\n")
-    assert workspace.state() == "begun"
+    assert workspace.state() == "tried", "a run alone does not say that the edit is a fix"
     workspace.experiment.unlink()
+    assert workspace.state() == "tried"
+    shutil.rmtree(workspace.run_folder("fixed"))
     assert workspace.state() == "begun"
+    note_solved(workspace.folder, ("huge_lr",), 3)
+    assert workspace.state() == "solved"
     note_progress(workspace.folder, handed_in="ada_huge_lr.tar.gz")
     assert workspace.state() == "handed in"
     remove_workspace(tmp_path, "huge_lr")

@@ -6,7 +6,7 @@ from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import EXERCISES, Recipe, recipe_ids
 from harness.written.exercise import (
-    Derivation,
+    FunctionExercise,
     exercise_ids,
     file_exercise_ids,
     find_file_exercise,
@@ -16,16 +16,34 @@ from harness.written.exercise import (
 
 TOML = """\
 format_version = 1
-kind = "derivation"
+kind = "functions"
 title = "By hand"
-problem = "mlp"
 file = "mine.py"
+sizes = ["B"]
+
+[inputs]
+x = { draw = "normal", shape = ["B"] }
+
+[[call]]
+function = "double"
+arguments = ["x"]
+returns = "y"
+
+[[case]]
+id = "small"
+says = "a small batch"
+
+[[item]]
+id = "code.values"
+title = "The values are right"
+points = 100
+outputs = ["y"]
 """
 
 
 def write(folder: Path, text: str = TOML) -> Path:
     (folder / "mine").mkdir()
-    (folder / "mine" / "exercise.toml").write_text(text)
+    (folder / "mine" / "judge.toml").write_text(text)
     (folder / "mine" / "mine.py").write_text("begin here\n")
     return folder
 
@@ -33,8 +51,8 @@ def write(folder: Path, text: str = TOML) -> Path:
 def test_an_exercise_is_what_its_file_says_and_has_no_run(tmp_path: Path) -> None:
     exercises = write(tmp_path)
     exercise = load_exercise("mine", exercises)
-    assert isinstance(exercise, Derivation)
-    assert (exercise.id, exercise.problem, exercise.file) == ("mine", "mlp", "mine.py")
+    assert isinstance(exercise, FunctionExercise)
+    assert (exercise.id, exercise.outputs, exercise.file) == ("mine", ["y"], "mine.py")
     assert stub(exercise, exercises) == "begin here\n"
     with pytest.raises(UserError, match="The exercise mine has no training run"):
         load_recipe("mine", exercises)
@@ -52,9 +70,15 @@ def test_all_exercises_are_listed_the_broken_runs_first() -> None:
 @pytest.mark.parametrize(
     ("find", "replace", "said"),
     [
-        ('kind = "derivation"', 'kind = "derivations"', "has an unknown kind: did you mean derivation?"),
-        ('kind = "derivation"\n', "", "has an unknown kind"),
-        ('problem = "mlp"', 'problem = "cnn"', "problem: write 'mlp' or 'layernorm'"),
+        ('kind = "functions"', 'kind = "function"', "has an unknown kind: did you mean functions?"),
+        ('kind = "functions"\n', "", "has an unknown kind"),
+        ("points = 100", "points = 90", "the points of all items add up to 90, not to 100"),
+        ('shape = ["B"]', 'shape = ["N"]', "the input x: there is no size 'N'"),
+        ('arguments = ["x"]', 'arguments = ["z"]', "the call of double: there is no input or earlier result 'z'"),
+        ('outputs = ["y"]', 'outputs = ["Y"]', "the item code.values: there is no result 'Y'"),
+        ('outputs = ["y"]', "", "the item code.values: write `outputs`"),
+        ('outputs = ["y"]', 'outputs = ["y"]\ncases = ["large"]', "the item code.values: there is no case 'large'"),
+        ('says = "a small batch"', 'says = "a small batch"\nspecial = true', "every case is special"),
         ("format_version = 1", "format_version = 2", "format_version: write 1"),
         ('file = "mine.py"', 'file = "../mine.py"', "file: '../mine.py' is not allowed here: write a text"),
         ('file = "mine.py"', 'file = "mine.py"\nfiles = 1', "files: there is no such key"),
@@ -66,7 +90,7 @@ def test_an_unusable_file_is_refused(find: str, replace: str, said: str, tmp_pat
     with pytest.raises(UserError) as refusal:
         load_exercise("mine", exercises)
     assert said in str(refusal.value)
-    assert str(exercises / "mine" / "exercise.toml") in str(refusal.value)
+    assert str(exercises / "mine" / "judge.toml") in str(refusal.value)
 
 
 def test_an_unknown_name_gets_the_close_match() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import mistake, run_command, snapshot, succeed
-from helpers.deriving import derivation, known_answers, solution
+from helpers.written import known_source, solution, written
 
 from harness.errors import UserError
 from harness.recipes.recipe import EXERCISES
@@ -22,7 +22,7 @@ EXERCISE = "backprop_mlp"
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> FileWorkspace:
-    return start_file_exercise(derivation(EXERCISE), tmp_path / "work")[0]
+    return start_file_exercise(written(EXERCISE), tmp_path / "work")[0]
 
 
 def test_an_interrupted_start_is_completed_and_nothing_is_overwritten(workspace: FileWorkspace) -> None:
@@ -76,7 +76,7 @@ def test_a_file_that_does_not_parse_is_not_packed_and_a_foreign_import_is_warned
     assert not (tmp_path / "out").exists()
     workspace.answer.write_text("import numpy as np\nimport torch\n")
     [warning] = submit(workspace, "ada", tmp_path / "out").warnings
-    assert warning.id == "form: numpy"
+    assert warning.id == "form: imports"
     assert "backprop.py, line 2 imports torch: derive by hand, and import only numpy" in warning.message
 
 
@@ -104,7 +104,7 @@ def test_the_tarball_holds_the_file_and_a_manifest(workspace: FileWorkspace, tmp
 def test_from_the_first_command_to_starting_over(tmp_path: Path) -> None:
     assert "make check BREAK=backprop_mlp" in succeed("exercise", EXERCISE, cwd=tmp_path)
     answer = tmp_path / "work" / EXERCISE / "backprop.py"
-    answer.write_text(known_answers(EXERCISE)["no_mask"]["source"])
+    answer.write_text(known_source(EXERCISE, "no_mask"))
     done = run_command("check", EXERCISE, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "")
     assert "gradients: W1" in done.stdout.partition("failed")[2]

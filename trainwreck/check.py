@@ -50,13 +50,14 @@ class Check:
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """An operation was called.
 
-        name: "dropout", "detach", "squash" (a sigmoid or softmax) or "idle term" (a loss without gradients is added to
-        a value with gradients) or "reshape" (the sizes of a tensor change their order); outside of networks also
-        "difference", "product", "comparison", "maximum" or "threshold", "selection" (a tensor without gradients is
-        indexed by another one), and "hits sum" or "hits mean" of a comparison
-        of predictions and labels. args: its arguments; for a maximum, the values and the dimension; for hits, the
-        predictions and the labels. result: of a squash, the name of the function; of an idle term, the place of the
-        loss.
+        name: "dropout", "detach", "squash" (a sigmoid or softmax), "idle term" (a loss without gradients is added to a
+        value with gradients), "reshape" (the sizes of a tensor change their order) or "cut" (a new leaf is made from
+        values with gradients); outside of networks also "difference", "product", "comparison", "maximum" or
+        "threshold", "selection" (a tensor without gradients is indexed by another one), "hits sum", "hits mean" or
+        "selected hits" (by an index or a mask) of a comparison of predictions and labels, and "masked losses" of an
+        evaluation. args: its arguments; for a maximum, the values and the dimension; for hits, the predictions and the
+        labels, and the index; for losses, the targets and the mask. result: of a squash, the name of the function; of
+        an idle term, the place of the loss; of a cut, the leaf.
         """
 
     def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
@@ -67,6 +68,15 @@ class Check:
 
     def on_state(self, module: nn.Module, state: Any, place: Place) -> None:
         """The script takes the state of a module during the training."""
+
+    def on_fill_state(self, module: nn.Module, state: Any, place: Place) -> None:
+        """The script lets a module write its state into a dictionary that has values."""
+
+    def on_transform(self, data: Any, name: str, value: Any, place: Place) -> None:
+        """The script is about to give a data set another transform, as its attribute `name`."""
+
+    def on_print(self, values: tuple[Any, ...], place: Place) -> None:
+        """The script prints values after an update."""
 
     def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
         """A tensor is filled with random numbers, or with other values."""

@@ -162,6 +162,21 @@ class ParameterState:
 
 
 @dataclass(eq=False)
+class Noise:
+    """A tensor of random numbers of this update, or a tensor that was computed from one.
+
+    kind: "drawn", "scaled" (a product with a drawn one) or "mixed" (a sum with one of both). name: the function that
+    drew it. place: where it was drawn. is_joined: whether it became a part of another tensor, such as an input.
+    """
+
+    tensor: weakref.ref[Tensor]
+    kind: str
+    name: str
+    place: Place
+    is_joined: bool = False
+
+
+@dataclass(eq=False)
 class HandMadeOptimizer:
     """Stands for an optimizer where a script changes its weights itself."""
 

@@ -6,9 +6,12 @@ scaler and data loader of the thread that installed them. They change no value a
 
 from __future__ import annotations
 
+import builtins
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import torch
@@ -19,7 +22,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from trainwreck.answers import answers_for
-from trainwreck.events import LoaderUse, LossCall, ModelCall, is_in_training_mode
+from trainwreck.events import LoaderUse, LossCall, ModelCall, Noise, is_in_training_mode
 from trainwreck.places import Place, here, names_of
 from trainwreck.state import Watch
 from trainwreck.trees import checksum, clone, tensors
@@ -51,12 +54,16 @@ _FILLS = _DRAWS | {"copy_", "fill_", "zero_", "__setitem__"}
 _PARTS = {"__getitem__", "index_select", "split", "chunk"}
 _RESHAPES = {"reshape", "view", "reshape_as", "view_as"}
 _RANDOM = {"randn", "randn_like", "rand", "rand_like", "randint", "randint_like", "normal"}
+_MADE = {"tensor", "as_tensor"}
+_JOINS = {"cat", "concat", "concatenate", "stack"}
+_ASSIGNED = re.compile(r"transforms?|augment(ation)?s?")  # attributes of a data set
 _CASTS = {"float", "double", "long", "int", "to", "type", "cpu"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 _MOST_LAYERS = 200  # of one call
 _MOST_IDLE = 50
+_FEW = 2  # classes
 _EPOCHS = 6  # Where epochs are made short, later ones have one batch, so that the script comes to its end.
 
 
@@ -68,6 +75,7 @@ class Hooks:
         self._on_update = on_update
         self._undo: list[Callable[[], object]] = []
         self._inside_scheduler = 0
+        self._inside_state = False  # a module collects the states of its parts
         self._made_by_hand = False  # a script without an optimizer has made an update
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
@@ -75,6 +83,7 @@ class Hooks:
         self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients, and multiples of them
         # The latest comparison of predictions with labels, of which a loss ignores some: its result, and both.
         self.hits: tuple[Tensor, tuple[Any, ...]] | None = None
+        self.unreduced: tuple[Tensor, Tensor] | None = None  # the latest losses of an evaluation, one for each target
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
@@ -113,7 +122,9 @@ class Hooks:
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 self._wrap(module, name, self._clip)
         self._wrap(torch.utils.data.DataLoader, "__len__", self._loader_length)
+        self._wrap(torch.utils.data.Dataset, "__setattr__", self._assign)
         self._wrap(torch, "save", self._save)
+        self._wrap(builtins, "print", self._print)
         for module in (torch, torch.random):
             self._wrap(module, "manual_seed", self._seed)
         self._wrap(nn.Module, "load_state_dict", self._load)
@@ -282,13 +293,39 @@ class Hooks:
 
     def _state(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def state_dict(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            found = old(module, *args, **kwargs)
             # A module calls this method of its parts with the dictionary to fill.
-            if not args and "destination" not in kwargs and self.sees and self.watch.step:
+            is_outer, self._inside_state = not self._inside_state, True
+            filled = args[0] if args else kwargs.get("destination")
+            try:
+                if is_outer and filled and self.sees:
+                    self.watch.emit("on_fill_state", module, filled, here())
+                found = old(module, *args, **kwargs)
+            finally:
+                self._inside_state = not is_outer
+            if is_outer and filled is None and self.sees and self.watch.step:
                 self.watch.emit("on_state", module, found, here())
             return found
 
         return state_dict
+
+    def _assign(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        del old  # of `object`: a class may have a parent after `Dataset` that sets attributes itself
+
+        def assign(data: torch.utils.data.Dataset[Any], name: str, value: Any) -> None:
+            if _ASSIGNED.fullmatch(name) and name in vars(data) and self.sees:
+                self.watch.emit("on_transform", data, name, value, here())
+            super(torch.utils.data.Dataset, data).__setattr__(name, value)
+
+        return assign
+
+    def _print(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(old)  # so that it can be pickled
+        def show(*values: Any, **options: Any) -> None:
+            if self.sees and self.watch.step:
+                self.watch.emit("on_print", values, here())
+            old(*values, **options)
+
+        return show
 
     def _save(self, old: Callable[..., Any]) -> Callable[..., Any]:
         def save(thing: Any, *args: Any, **kwargs: Any) -> Any:
@@ -500,14 +537,22 @@ class _Operations(TorchFunctionMode):
             return function(*args, **kwargs)
         if function in LOSSES:
             return self._loss(function, args, kwargs)
-        if hooks.watch.drawn and getattr(function, "__name__", "") != "__get__":  # the shape is not the values
-            self._note_uses(args, kwargs)
+        if (hooks.watch.drawn or hooks.watch.made) and getattr(function, "__name__", "") != "__get__":
+            self._note_uses(args, kwargs)  # but the shape is not the values
+        result = self._see(function, args, kwargs)
+        if hooks.watch.noise:
+            self._follow_noise(getattr(function, "__name__", ""), args, result)
+        return result
+
+    def _see(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function that is no loss, and report what checks want to know."""
+        hooks = self._hooks
         if hooks.idle and (place := self._idle_place(function, args)) is not None:
             return self._follow_idle(place, function, args, kwargs)
         if function in DROPOUTS or function is F.scaled_dot_product_attention:
             return self._dropout(function, args, kwargs)
         name = getattr(function, "__name__", "")
-        if name in _RESHAPES or name in _RANDOM:
+        if name in _RESHAPES or name in _RANDOM or name in _MADE:
             return self._new_tensor(name, function, args, kwargs)
         if name in _SQUASHES and args and isinstance(args[0], Tensor):
             hooks.watch.emit("on_operation", "squash", args, function.__name__)
@@ -523,16 +568,39 @@ class _Operations(TorchFunctionMode):
         return function(*args, **kwargs)
 
     def _note_uses(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Forget the random tensors that an operation uses."""
+        """Forget the unused tensors that an operation uses."""
         for arg in (*args, *kwargs.values()):
             for part in arg if isinstance(arg, list | tuple) else (arg,):
                 self._hooks.watch.drawn.pop(id(part), None)
+                self._hooks.watch.made.pop(id(part), None)
+
+    def _follow_noise(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Note products and sums with random tensors, and what such tensors become a part of."""
+        noise = self._hooks.watch.noise
+        joined = name in _JOINS and args and isinstance(args[0], list | tuple)
+        if not joined and name not in _SUMS | _PRODUCTS:
+            return
+        for part in args[0] if joined else args:
+            found = noise.get(id(part))
+            if found is None or found.tensor() is not part or not isinstance(result, Tensor):
+                continue
+            if joined:
+                found.is_joined = True
+            elif id(result) not in noise or name in _SUMS:
+                kind = "mixed" if name in _SUMS or found.kind == "mixed" else "scaled"
+                noise[id(result)] = Noise(weakref.ref(result), kind, found.name, found.place)
 
     def _new_tensor(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """See random tensors, and tensors of another shape."""
+        """See random tensors, tensors of other values, and tensors of another shape."""
         hooks, result = self._hooks, function(*args, **kwargs)
         if name in _RANDOM and isinstance(result, Tensor) and hooks.watch.step:
-            hooks.watch.drawn[id(result)] = weakref.ref(result)
+            ref = weakref.ref(result)
+            hooks.watch.drawn[id(result)] = ref
+            hooks.watch.noise[id(result)] = Noise(ref, "drawn", name, here())
+        elif name in _MADE and kwargs.get("requires_grad") and any(one.requires_grad for one in tensors(args)):
+            hooks.watch.emit("on_operation", "cut", args, result)
+        elif name in _MADE and isinstance(result, Tensor) and result.dim() and hooks.watch.step:
+            hooks.watch.made[id(result)] = weakref.ref(result), here()
         elif name in _RESHAPES and args and isinstance(args[0], Tensor) and _moves_axes(args[0].shape, result.shape):
             hooks.watch.emit("on_operation", "reshape", args, result)
         return result
@@ -573,8 +641,11 @@ class _Operations(TorchFunctionMode):
     def _outside(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """See parts of tensors, maxima, differences and comparisons outside of networks."""
         hooks, name = self._hooks, getattr(function, "__name__", "")
-        if hooks.hits is not None and args[0] is hooks.hits[0]:
-            return self._count_hits(name, function, args, kwargs)
+        if hooks.hits is not None:
+            if args[0] is hooks.hits[0]:
+                return self._count_hits(name, function, args, kwargs)
+            if name in ("numel", "nelement") and any(args[0] is one for one in hooks.hits[1]):
+                hooks.watch.emit("on_operation", "hits mean", hooks.hits[1], None)
         if name in _PARTS:
             part = function(*args, **kwargs)
             if len(args) > 1 and isinstance(args[1], Tensor) and not args[0].requires_grad:
@@ -588,21 +659,31 @@ class _Operations(TorchFunctionMode):
         elif len(args) == 2 and isinstance(args[1], float) and name in _THRESHOLDS:
             hooks.watch.emit("on_operation", "threshold", args, None)
         elif len(args) == 2 and isinstance(args[1], Tensor):
-            kind = next((kind for kind, names in _KINDS.items() if name in names), "")
-            trial = hooks.watch.trial
-            answers = kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled()
-            is_metric = name in ("eq", "__eq__") and args[0].shape == args[1].shape and not torch.is_grad_enabled()
-            if is_metric and hooks.watch.ignored and not answers:
-                result = function(*args, **kwargs)
-                hooks.hits = result, args
-                return result
-            if answers or (kind and args[0].shape != args[1].shape):
-                result = function(*args, **kwargs)
-                if answers:
-                    hooks.compare(args, result if name in ("eq", "__eq__") else ~result)
-                else:
-                    hooks.watch.emit("on_operation", kind, args, result)
-                return result
+            return self._binary(name, function, args, kwargs)
+        return function(*args, **kwargs)
+
+    def _binary(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """See differences, products and comparisons of two tensors."""
+        hooks = self._hooks
+        kind = next((kind for kind, names in _KINDS.items() if name in names), "")
+        if kind == "product" and hooks.unreduced is not None and any(one is hooks.unreduced[0] for one in args):
+            mask = args[1] if args[0] is hooks.unreduced[0] else args[0]
+            hooks.watch.emit("on_operation", "masked losses", (hooks.unreduced[1], mask), None)
+        trial = hooks.watch.trial
+        answers = kind == "comparison" and trial is not None and trial.answers and not torch.is_grad_enabled()
+        is_metric = name in ("eq", "__eq__") and args[0].shape == args[1].shape and not torch.is_grad_enabled()
+        is_metric |= name in ("eq", "__eq__") and _are_one_hot(args[0], args[1])
+        if is_metric and not answers:
+            result = function(*args, **kwargs)
+            hooks.hits = result, args
+            return result
+        if answers or (kind and args[0].shape != args[1].shape):
+            result = function(*args, **kwargs)
+            if answers:
+                hooks.compare(args, result if name in ("eq", "__eq__") else ~result)
+            else:
+                hooks.watch.emit("on_operation", kind, args, result)
+            return result
         return function(*args, **kwargs)
 
     def _count_hits(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -612,7 +693,10 @@ class _Operations(TorchFunctionMode):
         compared = hooks.hits[1]
         if name in ("sum", "mean", "count_nonzero"):
             hooks.watch.emit("on_operation", f"hits {name}", compared, None)
-        hooks.hits = (result, compared) if name in _CASTS else None
+        elif name == "__getitem__" and isinstance(args[1], Tensor):
+            hooks.watch.emit("on_operation", "selected hits", (*compared, args[1]), None)
+        # After a sum, the script may divide it by the number of the labels.
+        hooks.hits = (result, compared) if name in _CASTS or name in ("sum", "item") else None
         return result
 
     def _loss(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -627,6 +711,7 @@ class _Operations(TorchFunctionMode):
             call = watch.inside or hooks.last_call
             loss = LossCall(LOSSES[function], outputs, targets, given, value, here(), call)
             hooks.compare_targets(loss)
+            hooks.unreduced = (value, targets) if value.shape == targets.shape and not loss.with_gradients else None
             watch.loss_called(loss)
             is_trained = call is not None and call.with_gradients and call.training
             if is_trained and torch.is_grad_enabled() and not value.requires_grad and len(hooks.idle) < _MOST_IDLE:
@@ -637,6 +722,15 @@ class _Operations(TorchFunctionMode):
 def _have_equal_shapes(one: Any, other: Any) -> bool:
     """Return whether two trees have tensors of the same shapes."""
     return [tensor.shape for tensor in tensors(one)] == [tensor.shape for tensor in tensors(other)]
+
+
+def _are_one_hot(one: Tensor, other: Tensor) -> bool:
+    """Return whether two tables (N, C) have only the values 0 and 1, and a single 1 in each row of the second."""
+    if one.dim() != 2 or one.shape != other.shape or other.size(1) <= _FEW or other.size(0) < _FEW:
+        return False
+    with torch.no_grad(), torch._C.DisableTorchFunction():
+        is_binary = all(bool(((values == 0) | (values == 1)).all()) for values in (one, other))
+        return is_binary and bool((other.sum(1) == 1).all())
 
 
 def _moves_axes(before: Any, after: Any) -> bool:

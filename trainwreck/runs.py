@@ -24,6 +24,7 @@ from trainwreck.patience import patient
 _SHORT = frozenset({
     "gradients", "ownership", "scaling", "shapes", "dropout", "batch-norm", "layers", "loss-form",
     "modes", "validation", "order", "snapshots", "evaluation", "metric", "inputs", "schedule", "finite", "saving",
+    "log",
 })  # fmt: skip
 # The checks that may also speak of a long run with whole epochs.
 _LONG = _SHORT | {"labels", "outputs"}

@@ -21,6 +21,7 @@ from trainwreck.events import (
     LoaderUse,
     LossCall,
     ModelCall,
+    Noise,
     ParameterState,
     SchedulerUse,
     first_entries,
@@ -33,6 +34,7 @@ from trainwreck.trial import Probe, Trial, begin_trial, can_fork, is_alone, run_
 _KEPT = 200  # calls of one update that are kept, and losses
 _EVALUATIONS = 4  # the latest ones are kept
 _PARTS = 16
+_CLASSES, _IGNORED = ("cross_entropy", "nll_loss"), -100  # losses that ignore a label, and the one by default
 # The kind of outputs that a loss for classes gets.
 _ANSWERS = {
     "cross_entropy": "logits",
@@ -88,6 +90,9 @@ class Watch:
         self.calls_without_gradients = 0  # in a row
         self.parts: deque[Tensor] = deque(maxlen=_PARTS)  # the latest parts of tensors, as of data
         self.drawn: dict[int, weakref.ref[Tensor]] = {}  # random tensors of this update that no operation has used
+        self.noise: dict[int, Noise] = {}  # random tensors of this update, and tensors computed from them
+        # Tensors that the script made from other values in this update, no operation has used, and their places.
+        self.made: dict[int, tuple[weakref.ref[Tensor], Place]] = {}
         self.ignored: set[int] = set()  # the labels that losses ignore
         self.ended = False  # the script has come to its end
         self.inside: ModelCall | None = None  # the call of a network that is running
@@ -176,8 +181,8 @@ class Watch:
     def loss_called(self, loss: LossCall) -> None:
         """Note a loss."""
         if loss.with_gradients:
-            if not loss.targets.is_floating_point() and "ignore_index" in loss.options:
-                self.ignored.add(int(loss.options["ignore_index"]))
+            if not loss.targets.is_floating_point() and loss.name in _CLASSES:
+                self.ignored.add(int(loss.options.get("ignore_index", _IGNORED)))
             self._judge_direct(loss)
             self.loss_calls = [*self.loss_calls[-_KEPT:], loss]
         self.emit("on_loss", loss)
@@ -262,7 +267,8 @@ class Watch:
             self._keep_calls()
         self.calls, self.loss_calls, self.backwards = [], [], []
         self.parts.clear()
-        self.drawn.clear()
+        for found in (self.drawn, self.noise, self.made):
+            found.clear()
 
     def _keep_calls(self) -> None:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""

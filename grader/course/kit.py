@@ -37,6 +37,7 @@ from harness.submission.archive import deterministic_tar_gz
 from harness.submission.log_values import CAUSES, causes_file
 from harness.workspace.workspace import PROMPT
 from harness.written.exercise import FileExercise, file_exercise_ids, load_exercise
+from harness.written.expected import EXPECTED
 
 _HERE = Path(__file__).parent
 TASKS = ".vscode/tasks.json"
@@ -117,7 +118,8 @@ def _written_files(exercises: Iterable[str]) -> dict[str, bytes]:
     files = {}
     for exercise in map(load_exercise, exercises):
         assert isinstance(exercise, FileExercise)
-        for name in (FILE_EXERCISE, PROMPT, exercise.file):
+        public = [EXPECTED] if (EXERCISES / exercise.id / EXPECTED).is_file() else []
+        for name in (FILE_EXERCISE, PROMPT, exercise.file, *public):
             files[f"exercises/{exercise.id}/{name}"] = (EXERCISES / exercise.id / name).read_bytes()
     return files
 
@@ -205,7 +207,7 @@ def _readme(kind: str, words: Mapping[str, str]) -> str:
 
 def _makefile(text: str, case: str, missing: Iterable[str] = ()) -> str:
     """Return the Makefile for a kit. Its examples name `case`, and its help lists only commands that the kit has."""
-    words = "|".join(["mystery", *(f"make {verb} " for verb in ("reveal", *missing))])
+    words = "|".join(["mystery", "case-", "next LEVEL=", *(f"make {verb} " for verb in ("reveal", *missing))])
     text = re.sub(rf"^#: .*({words}).*\n", "", text, flags=re.MULTILINE)
 
     def example(match: re.Match[str]) -> str:

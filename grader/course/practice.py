@@ -21,7 +21,7 @@ from grader.score.verdict import RubricItem, Scores, SubmissionScore
 from grader.session import ScoreOptions, open_grading, provenance_of
 from harness.student.attempts import list_attempts
 from harness.student.hand_in import submit
-from harness.workspace.progress import note_progress, progress_of
+from harness.workspace.progress import note_score, progress_of
 from harness.workspace.workspace import SCORE, make_command, open_workspace, read_source
 from harness.written.exercise import FileExercise, load_exercise
 from harness.written.workspace import open_file_workspace
@@ -64,7 +64,7 @@ def practise(exercise: str, work: Path) -> int:
     row = replace(score.row, arrival=None)  # the arrival would describe a temporary file
     scores = Scores(provenance=provenance_of(options), submissions=(row,))
     write_reports(scores, {row.submission: score.attachments}, options.out, titles={exercise: found.title})
-    note_progress(work / exercise, score=row.total, revealed=True)
+    note_score(work / exercise, row.total)
     console = Console(markup=False, highlight=False, soft_wrap=True)
     _show(console, row)
     page = options.out / f"{file_stem(row.submission)}.html"

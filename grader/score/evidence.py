@@ -144,16 +144,28 @@ def same_as_reference(evidence: Evidence) -> bool:
     return same_bytes(evidence.fixed, evidence.reference)
 
 
+def removes_a_cause(evidence: Evidence) -> bool:
+    """Return whether the behaviour of the student's program shows that the edit removes a cause.
+
+    The run may not show it: if a second cause hides it, or if the cause acts only when a run is continued.
+    """
+    comparison = evidence.comparison
+    return comparison is not None and len(comparison.open_causes) < len(comparison.causes)
+
+
 def nothing_was_edited(evidence: Evidence) -> bool:
     """Return whether the student's program is the broken program, or gives the same bytes as the broken run.
 
-    Equal bytes prove nothing if the reference fix gives the same bytes, too. If nothing is broken, return False.
+    Equal bytes prove nothing if the reference fix gives the same bytes, too, or if the behaviour of the program shows
+    that a cause is gone. If nothing is broken, return False.
     """
     if evidence.recipe.is_healthy:
         return False
     broken = evidence.recipe.broken_source()
     if program_digest(evidence.source) == program_digest(broken):
         return True
+    if removes_a_cause(evidence):
+        return False
     judged = evidence.judged
     return same_bytes(judged.fixed, judged.broken) and not same_bytes(judged.broken, judged.reference)
 

@@ -29,7 +29,7 @@ from grader.replay.replay import Replay
 from grader.replay.request import OWN, Request, Role, check_request, own_settings
 from grader.score.attachments import Measurement
 from grader.score.behaviour import OWN_BEHAVIOUR, behaviour_requests, comparison_of, sound_requests
-from grader.score.evidence import Evidence, reason_to_doubt, same_as_reference, same_bytes
+from grader.score.evidence import Evidence, reason_to_doubt, removes_a_cause, same_as_reference, same_bytes
 from grader.score.measurements import checks, evaluations, has_learnt, has_reference, symptoms, unmade
 from grader.score.verdict import RubricItem, full, lost, open_item
 from grader.syntax.edit_size import changed_areas, edit_sizes, functions_changed, names_defined
@@ -157,12 +157,11 @@ def _judge_correct(evidence: Evidence) -> RubricItem:
     if fixed.status != "OK":
         return _lost(f"Your experiment did not finish ({fixed.status}): {fixed.message}")
     comparison = evidence.comparison
-    # With two causes, the fix of one may change no byte, because the other one hides it.
     is_half = comparison is not None and 0 < len(comparison.open_causes) < len(comparison.causes)
-    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy and not is_half:
-        return _lost("Your fixed run equals the broken run byte for byte, so your edit fixes nothing.")
     if program_digest(evidence.source) == program_digest(evidence.recipe.healthy_source()):
         return full(*_CORRECT, "Your program is the same as the reference fix.")
+    if same_bytes(fixed, broken) and not evidence.recipe.is_healthy and not removes_a_cause(evidence):
+        return _lost("Your fixed run equals the broken run byte for byte, so your edit fixes nothing.")
     if comparison is not None and is_half:
         return _judge_half(evidence, comparison)
     bad = _bad_symptoms(evidence.recipe, evidence.settings.dataset, fixed, evidence.reference)

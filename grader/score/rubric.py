@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from harness.errors import UserError
 from harness.formats.toml_file import StrictModel, read_record
 
-# A written exercise defines its own criteria in its `rubric.toml`.
+# A written exercise defines its own criteria in its `judge.toml`.
 Criterion = Annotated[str, Field(pattern="^[a-z][a-z_]{0,39}$")]
 
 CRITERIA: tuple[Criterion, ...] = ("reproducibility", "diagnostics", "fix", "explanation")

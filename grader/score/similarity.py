@@ -139,7 +139,7 @@ class _TextKind:
 
 
 _OF = "which is {share:.0%} of what {whose} wrote"
-_REPORT = _TextKind("report", 3, 24, 0.25, f"Both reports share {{count}} words, in sequences of 3 or more, {_OF}.")
+_REPORT = _TextKind("report", 3, 24, 0.2, f"Both reports share {{count}} words, in sequences of 3 or more, {_OF}.")
 _COMMENTS = _TextKind("comments", 3, 16, 0.5, f"Comments in both programs share {{count}} words, {_OF}.")
 _CODE = _TextKind(
     "code", 5, 64, 0.95, f"Both programs share {{count}} symbols (names do not count) that our programs lack, {_OF}."

@@ -1,4 +1,4 @@
-"""Check the cases in `solutions/cases.toml`: twins, decoys, and experiments with two breaks.
+"""Check the cases in `solutions/cases.toml`: twins, decoys, and experiments with several breaks.
 
 Twins are two exercises that look similar at first but have different causes. A decoy is a healthy experiment that looks
 broken.
@@ -88,14 +88,11 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
                     yield f"{where}: {name} finds {outcome}"
 
 
-def pair_fixes(one: Recipe, two: Recipe) -> list[KnownFix]:
-    """Return the known fixes of an experiment with two breaks: the fix of each break alone, and both fixes together."""
-    both = case_of(f"{one.id}+{two.id}", (one, two))
-    return [
-        KnownFix(both, "both", "full", both.healthy_source()),
-        KnownFix(both, f"only {one.id}", "half", two.broken_source()),
-        KnownFix(both, f"only {two.id}", "half", one.broken_source()),
-    ]
+def combination_fixes(*recipes: Recipe) -> list[KnownFix]:
+    """Return the known fixes of an experiment with several breaks: the whole fix, and fixes that leave one break."""
+    case = case_of("+".join(one.id for one in recipes), recipes)
+    parts = [KnownFix(case, f"all but {one.id}", "half", one.broken_source()) for one in recipes]
+    return [KnownFix(case, "all", "full", case.healthy_source()), *parts]
 
 
 def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: Mapping[str, str]) -> str:
@@ -103,7 +100,7 @@ def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: 
 
     outcomes: {exercise: {check: outcome}}. silent: {exercise: reason why no check finds its break}.
     """
-    lines = ["# Twins, decoys, and two at once", "", MADE]
+    lines = ["# Twins, decoys, and several at once", "", MADE]
     lines += [
         "",
         "## Twins",
@@ -122,12 +119,12 @@ def cases_page(cases: Cases, outcomes: Mapping[str, Mapping[str, str]], silent: 
     lines += [f"| {one.id} | {one.experiment} | {one.looks.says} | {one.why} |" for one in cases.decoy]
     lines += [
         "",
-        "## Two at once",
+        "## Several at once",
         "",
-        "Pairs of breaks that can be in the same experiment. Fixing only one earns half of the points for the fix.",
+        "Breaks that can be in the same experiment. Each fixed one earns its share of the points for the fix.",
         "",
     ]
-    lines += [f"- {one} and {two}" for one, two in cases.together]
+    lines += [f"- {', '.join(ids)}" for ids in (*cases.together, *cases.several)]
     lines += ["", "## Silent", "", "Breaks that no check finds. Only the log shows them.", ""]
     lines += ["| exercise | why no check finds it |", "| --- | --- |"]
     lines += [f"| {id} | {why} |" for id, why in silent.items()]

@@ -14,7 +14,7 @@ from grader.score.measurements import load_band, load_bands
 from grader.score.rubric import DEFAULT_RUBRIC, load_weights
 from grader.score.self_test import self_test_problem, self_test_requests
 from grader.selfcheck.calibration import Calibration, Section, calibration_path, recipe_section
-from grader.selfcheck.cases import decoy_problems, pair_fixes, silence_problems, silent_reasons, twin_problems
+from grader.selfcheck.cases import combination_fixes, decoy_problems, silence_problems, silent_reasons, twin_problems
 from grader.selfcheck.fixes import fix_problems
 from grader.selfcheck.goals import behaviour_files, goal_of, goal_toml
 from grader.selfcheck.runs import Runs, open_runs
@@ -31,7 +31,9 @@ from grader.selfcheck.seeds import (
     write_bands,
     write_sound,
 )
+from grader.selfcheck.written import written_problems
 from grader.written.grade import AnswerGrader
+from grader.written.known_answers import known_answers
 from harness.checks.core.outcomes import SOUND, outcomes_of, trips_of
 from harness.errors import UserError
 from harness.files import write_whole
@@ -83,11 +85,15 @@ def run_selfcheck(options: SelfcheckOptions) -> int:
         if not options.only and (options.solutions / CASES).is_file():
             sections.append(_cases_section(load_cases(options.solutions), wanted, options, runs))
         answers = AnswerGrader(runs.replayer, default_folder(), jobs=options.jobs)
-        self_tests = {item.id: answers.self_test_problem(item) for item in found if isinstance(item, FileExercise)}
-    if self_tests:
-        rows = [(id, problem or "right") for id, problem in self_tests.items()]
-        wrong = list(filter(None, self_tests.values()))
-        sections.append(Section("Answers", (), ("exercise", "self-tests"), rows, wrong))
+        written = {
+            item.id: written_problems(item, answers, write=options.write)
+            for item in found
+            if isinstance(item, FileExercise)
+        }
+    if written:
+        rows = [(id, str(len(known_answers(id))), " ".join(wrong) or "right") for id, wrong in written.items()]
+        columns = ("exercise", "known answers", "self-tests")
+        sections.append(Section("Answers", (), columns, rows, [*chain.from_iterable(written.values())]))
     command = f"grader selfcheck --seeds {options.seeds}{' --write' if options.write else ''}"
     text = page(sections, command)
     console = Console(highlight=False)
@@ -231,16 +237,17 @@ def _cases_section(cases: Cases, recipes: Sequence[Recipe], options: SelfcheckOp
     outcomes = {
         id: outcomes_of(id, options.solutions) for id in by_id if measured_path(id, options.solutions).is_file()
     }
-    pairs = [(by_id[one], by_id[two]) for one, two in cases.together if one in by_id and two in by_id]
-    judged = fix_problems([fix for pair in pairs for fix in pair_fixes(*pair)], runs)
+    several = [[by_id[id] for id in ids] for ids in (*cases.together, *cases.several) if by_id.keys() >= {*ids}]
+    judged = fix_problems([fix for recipes in several for fix in combination_fixes(*recipes)], runs)
     trips = {id: trips_of(id, options.solutions) for id in outcomes}
     silent = silent_reasons(recipes, options.solutions)
     problems = [*twin_problems(cases, outcomes), *silence_problems(silent, trips)]
     problems += [*decoy_problems(cases.decoy, runs), *filter(None, judged.values())]
     says = (
-        f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(pairs)} pairs of breaks in one experiment."
+        f"{len(cases.twins)} pairs of twins, {len(cases.decoy)} decoys, {len(several)} combinations of breaks in one"
+        " experiment."
     )
-    return Section("Twins, decoys, two at once", (says,), problems=problems)
+    return Section("Twins, decoys, several at once", (says,), problems=problems)
 
 
 def page(sections: Sequence[Section], command: str) -> str:

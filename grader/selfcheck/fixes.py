@@ -28,9 +28,18 @@ EXPECTED: Mapping[Verdict, tuple[tuple[float, float], tuple[float, float]]] = {
 }
 
 
+def _points_for(fix: KnownFix) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the range of points for the items `correct` and `minimal`. A half fix leaves one of several causes."""
+    correct, minimal = EXPECTED[fix.verdict]
+    if fix.verdict == "half":
+        points = CORRECT * (1 - 1 / len(fix.recipe.causes))
+        correct = (points, points)
+    return correct, minimal
+
+
 def problem_of(fix: KnownFix, checks: Sequence[RubricItem]) -> str:
     """Return a sentence if a known fix got other points than `EXPECTED` allows, otherwise ""."""
-    for check, (low, high) in zip(checks, EXPECTED[fix.verdict], strict=True):
+    for check, (low, high) in zip(checks, _points_for(fix), strict=True):
         # The grader may ask the instructor to decide about a different network or a different repair.
         if check.points is None and fix.verdict in ("sound", "masking", "overreach"):
             continue

@@ -98,8 +98,6 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
     "part": {"state_dict()": "group", "zero_grad()": "none"},
     # Only a generator that this call has made may be seeded, because the harness's generator belongs to the run.
     "new generator": {"manual_seed()": "new generator"},
-    # Objects of `numpy.random.SeedSequence`, from which NumPy makes generators.
-    "seeds": {"spawn()": ("list", "seeds")},
     "text": {
         **_each("text", "strip() lstrip() rstrip() lower() upper() title() replace() ljust() rjust() center() zfill()"),
         **_each("number", "startswith() endswith() isdigit() find()"),
@@ -124,7 +122,7 @@ KINDS: dict[str, dict[str, ObjectKind]] = {
     "super": {"__init__()": "none", "forward()": "tensor", "train()": "network"},
 }
 # Kinds of objects on which even the names in `HARMLESS_ATTRIBUTES` are not allowed.
-BARE = words("group iterator logger class function manager super error path builtin part seeds slice")
+BARE = words("group iterator logger class function manager super error path builtin part slice")
 # Kinds of objects that may be stored anywhere, because plain code can use only harmless attributes of them.
 STORABLE = words("number text none tensor parameter")
 # {key of an optimizer's parameter group: kind of its value}
@@ -139,11 +137,7 @@ PROTOCOL: dict[str, Sequence[ObjectKind]] = {
     "compute_loss": ["tensor", "tensor"],
     "train_step": ["network", "optimizer", "tensor", "tensor"],
     "evaluate": ["network", "tensor", "tensor"],
-    "save_checkpoint": ["network", "optimizer", "scheduler"],
-    # The harness reads the checkpoint from a file, so its entries are numbers, texts and tensors.
-    "load_checkpoint": [("table", "entry", "text"), "network", "optimizer", "scheduler"],
     "predict": ["network", "tensor"],
-    "end_epoch": ["network", ("table", "number", "text")],
 }
 # {dotted path of a library function: kind of its result}. A path such as "torch." holds for all other functions of the
 # module; the longest matching path decides. If the result may be an argument or a view of an argument, it is not a "new
@@ -158,7 +152,7 @@ GIVES: dict[str, ObjectKind] = {
     "torch.amp.GradScaler": "scaler", "torch.cuda.amp.GradScaler": "scaler", "torch.Generator": "new generator",
     "torch.finfo": "thing", "torch.iinfo": "thing", "torch.device": "thing", "torch.cuda.": "number",
     "math.": "number", "time.": "number", "torch.nn.init.calculate_gain": "number", "logging.getLogger": "logger",
-    "torch.cuda.get_rng_state_all": ("list", "tensor"), "numpy.random.SeedSequence": "seeds",
+    "torch.cuda.get_rng_state_all": ("list", "tensor"),
     "harness.data.pretrained.": ("dict", "tensor", "text"),
     **{f"torch.{name}": ("list", "tensor") for name in (
         "split", "chunk", "unbind", "tensor_split", "hsplit", "vsplit", "dsplit", "broadcast_tensors", "meshgrid",
@@ -224,8 +218,8 @@ MODULE = words(
 )
 # Kinds of values that a fix may keep from one training step to the next if the broken experiment does so, too.
 WEIGHTS = words("tensor parameter")
-OF_TRAINING = words("number tensor parameter none thing entry unknown")
-OF_GROUPS = words("number text none thing entry unknown tensor pair")
+OF_TRAINING = words("number tensor parameter none thing unknown")
+OF_GROUPS = words("number text none thing unknown tensor pair")
 # Methods that add items to a container.
 CHANGING = words("append extend insert add update setdefault")
 # Functions to which plain code may pass parameter groups, because the kind of their result is known or they do not read

@@ -204,7 +204,6 @@ LISTED: dict[str, frozenset[str]] = {
         log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi round sinc softmax xlog1py xlogy zeta
         """
     ),
-    "numpy.random": words("Generator PCG64 SeedSequence"),
     "torch.nn": LOSSES
     | words(
         """
@@ -311,9 +310,9 @@ LAMBDA_SCHEDULES = words("torch.optim.lr_scheduler.LambdaLR torch.optim.lr_sched
 # These two layers read an iterator argument immediately. Other layers would keep the iterator.
 HOLDS_LAYERS = words("torch.nn.Sequential torch.nn.ModuleList")
 
-# Names that the harness looks up in an experiment or its network before measuring. An edit must not add such a name.
+# Names that the harness looks up in an experiment before measuring. An edit must not add such a name.
 # FROZEN lists the layers that checks expect to stay unchanged, so an edit must not change its value, either.
-ASKED = words("FROZEN AMP AUGMENT INTERRUPTED_AT replicas")
+ASKED = words("FROZEN AMP AUGMENT")
 
 # Built-in names that code may use. A type may be passed as a value, but a function may only be called.
 TYPES = words("bool dict float frozenset int list object set str tuple")

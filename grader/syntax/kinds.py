@@ -44,7 +44,7 @@ _SCALARS = ("number", "text", "none")
 # The scope in which a name is defined: a function, a lambda, a comprehension, or None for the file.
 _Scope = ast.AST | None
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# The objects that the harness saves and loads in one loop: networks, optimizers and schedules.
+# The objects that code may go through in one loop.
 _PARTS = words("network optimizer scheduler part")
 
 
@@ -433,7 +433,7 @@ class Kinds:
             for method in self._methods.get(node.func.attr, []):
                 self._pass(node, method, 1)
             self._learn_filling(node, node.func)
-        if base(kind) in ("network", "new network", "part", "entry", "unknown"):
+        if base(kind) in ("network", "new network", "part", "unknown"):
             for method in self._methods.get("forward", []):
                 self._pass(node, method, 1)
         for argument in [*node.args, *(item.value for item in node.keywords)]:
@@ -784,7 +784,7 @@ def _arithmetic(first: ObjectKind, second: ObjectKind) -> ObjectKind:
     for word in _OPAQUE:
         if holds(first, word) or holds(second, word):
             return join(first, second) if base(first) == base(second) else word
-    words_of = {base(kind).removeprefix("new ").replace("entry", "unknown") for kind in (first, second)}
+    words_of = {base(kind).removeprefix("new ") for kind in (first, second)}
     if "text" in words_of:
         return "text"
     if words_of & {"tensor", "parameter"} and words_of <= {"tensor", "parameter", "number", "unknown", "none"}:

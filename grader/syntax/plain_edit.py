@@ -110,13 +110,17 @@ def plain_edit(broken: str, submitted: str) -> tuple[Suspicion, ...]:
 
 @dataclass(frozen=True)
 class _Ours:
-    """The code of the broken experiment: its statements, its dotted paths, and the attributes that it uses."""
+    """The code of the broken experiment: its statements, its dotted paths, and the attributes that it uses.
+
+    spreads: for each call of a function with `**value`, the function and the value.
+    """
 
     statements: frozenset[tuple[str, ...]]
     paths: frozenset[str]
     attributes: frozenset[tuple[str, str]]
     stores: frozenset[tuple[str, ...]]
     bound: frozenset[str]
+    spreads: frozenset[tuple[str, str]]
 
 
 @lru_cache(maxsize=256)
@@ -142,6 +146,13 @@ def _own_names(broken: str) -> _Ours:
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store)
         ),
         frozenset(name for node in ast.walk(tree) for name in (*names_bound_by(node), getattr(node, "attr", ""))),
+        frozenset(
+            (ast.dump(node.func), ast.dump(item.value))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            for item in node.keywords
+            if item.arg is None
+        ),
     )
 
 
@@ -332,7 +343,7 @@ class _StatementJudge:
         word = _word(kind)
         if name.startswith("_") and not (word == "super" and name == "__init__()"):
             return self._is_own(word, name) and not name.startswith("__") and name.removesuffix("()") not in MODULE
-        if name == "load_state_dict()" and word in ("network", "optimizer", "scheduler", "part"):
+        if name == "load_state_dict()" and word in ("network", "optimizer"):
             return any(other == name for _, other in self._ours.attributes)
         if (word, name) in self._ours.attributes or name in KINDS.get(word, {}) or name in KINDS.get(base(kind), {}):
             return True
@@ -522,7 +533,10 @@ class _StatementJudge:
         kind, name = self._kinds.of(function.value), function.attr
         word, values = _word(kind), _arguments_of(node)
         is_covered = self._may_ask(kind, f"{name}()") or self._registers(node) or id(node) in self._approved
-        if not is_covered and not self._copies_weights(node, word) and not self._gives_bytes(node):
+        # A generator that the experiment seeds may also be saved and restored.
+        seeds = (word, "manual_seed()") in self._ours.attributes
+        restores = (name, len(values)) in (("get_state", 0), ("set_state", 1)) and seeds
+        if not (is_covered or restores or self._copies_weights(node, word) or self._gives_bytes(node)):
             self.odd(node, f"the method .{name[:60]}() of this object")
         self._approved.add(id(function))
         own = word in ("own", "network") and self._kinds.is_method(word, name)
@@ -532,9 +546,8 @@ class _StatementJudge:
             self.odd(node, ".step() with a closure or another argument")
         if name == "update" and values and not own and word not in ("dict", "set"):
             self.odd(node, ".update() with arguments")
-        entries = all(self._kinds.of(value) == "entry" for value in values)
-        if name == "load_state_dict" and word in ("scheduler", "part") and not entries:
-            self.odd(node, "a schedule's state that is not read from a checkpoint")
+        if name == "load_state_dict" and word in ("scheduler", "part"):
+            self.odd(node, "loading the state of a schedule")
         if name == "format" and not self._is_simple_format(node):
             self.odd(node, ".format() with fields other than simple ones")
         if word == "logger" and node.keywords:
@@ -566,18 +579,17 @@ class _StatementJudge:
         return False
 
     def _names_a_layer(self, node: ast.expr) -> bool:
-        """Return whether a text, or an f-string with a number, is a name that neither networks nor the harness use."""
-        known = MODULE | grammar.ASKED
+        """Return whether a text, or an f-string with a number, is a name that networks do not use."""
         match node:
             case ast.Constant(value=str(name)):
-                return name.isidentifier() and not name.startswith("_") and name not in known
+                return name.isidentifier() and not name.startswith("_") and name not in MODULE
             case ast.JoinedStr(values=[ast.Constant(value=str(start)), *others]):
                 numbers = [
                     isinstance(part, ast.FormattedValue) and part.format_spec is None
                     and self._kinds.of(part.value) == "number"
                     for part in others
                 ]  # fmt: skip
-                is_new = not any(name.startswith(start) for name in known)
+                is_new = not any(name.startswith(start) for name in MODULE)
                 return start.isidentifier() and not start.startswith("_") and is_new and all(numbers)
         return False
 
@@ -630,6 +642,8 @@ class _StatementJudge:
             self.odd(node, f"additional arguments of {name}")
         for item in node.keywords:
             if item.arg is None:
+                if own and (ast.dump(node.func), ast.dump(item.value)) in self._ours.spreads:
+                    continue
                 # Settings in a dictionary must satisfy the same rules as keyword arguments, see `_keeps_no_iterator`.
                 takes = name.startswith("torch.") and _word(self._kinds.of(node)) in TAKES_SETTINGS
                 tables = ("table", "dict") if takes else ("table",)

@@ -18,12 +18,12 @@ from grader.sandbox import SandboxStopped
 from grader.score.attachments import Attachments
 from grader.score.scoring import Score, ignored_flags, score_as_unjudged, scored_row
 from grader.score.verdict import total_of
-from grader.written.decision_tree import judge_tree, reference_text
-from grader.written.derivation import judge_derivation
+from grader.written.decision_tree import judge_tree
+from grader.written.functions import judge_functions
 from grader.written.judgement import Judgement, RunCommand, with_points
+from grader.written.known_answers import solution_of
 from harness.errors import UserError
-from harness.recipes.recipe import SOLUTIONS
-from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
+from harness.written.exercise import DecisionTree, FileExercise, FunctionExercise, stub
 
 
 def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Score:
@@ -35,25 +35,18 @@ def grade_answer(answer: Answer, judgement: Judgement, *, sandboxed: bool) -> Sc
     if judgement.fault:
         return Score(score_as_unjudged(answer, judgement.fault).row, attachments)
     flags = (*judgement.flags, *ignored_flags(answer.ignored))
-    criteria = with_points(judgement, exercise)
+    criteria = with_points(judgement, answer.exercise)
     row = scored_row(answer.name, student, exercise, answer.sha256, criteria, flags, {}, sandboxed=sandboxed)
     return Score(row, attachments)
-
-
-def solution(exercise: FileExercise) -> str:
-    """Return the reference solution of an exercise. For the decision tree, compute it from the measured recipes."""
-    if isinstance(exercise, DecisionTree):
-        return reference_text()
-    return (SOLUTIONS / exercise.id / exercise.file).read_text(encoding="utf-8")
 
 
 def judge(exercise: FileExercise, text: str, run: RunCommand) -> Judgement:
     """Judge the text of an answer. `run` runs a command in the sandbox. Raises `SandboxStopped` if it was stopped."""
     match exercise:
-        case Derivation():
-            return judge_derivation(exercise, text, run)
+        case FunctionExercise():
+            return judge_functions(exercise, text, run)
         case DecisionTree():
-            return judge_tree(text, exercise.file)
+            return judge_tree(exercise, text)
     raise TypeError(f"there is no judge for answers of kind {exercise.kind}")
 
 
@@ -100,19 +93,25 @@ class AnswerGrader:
         """Return why an exercise cannot be graded, or "". The reference solution must get 100, the original file 0."""
         wrong = f"{exercise.id} cannot be graded on this machine"
         try:
-            texts = (("reference solution", solution(exercise), 100), ("original file", stub(exercise), 0))
+            texts = (("reference solution", solution_of(exercise), 1), ("original file", stub(exercise), 0))
         except UserError as error:
             print(error, file=sys.stderr)
             return f"{wrong}: {without_folders(str(error))}"
-        for what, text, wanted in texts:
+        for what, text, share in texts:
             judgement = self.judge(exercise, text)
             if judgement.fault:
                 return f"{wrong}: the grader could not judge the {what} ({judgement.fault})."
-            criteria = with_points(judgement, exercise.id)
-            if (total := total_of(criteria)) != wanted:
-                checks = (check for score in criteria.values() for check in score.checks)
-                reason = next((check.reason for check in checks if check.points != check.max), "")
-                return f"{wrong}: the {what} got {total}, not {wanted} ({reason})."
+            criteria = with_points(judgement, exercise)
+            checks = [
+                check
+                for criterion, score in criteria.items()
+                for check in score.checks
+                if f"{criterion}.{check.id}" not in exercise.by_person
+            ]
+            for check in checks:
+                if check.points != check.max * share:
+                    total = total_of(criteria) or 0
+                    return f"{wrong}: the {what} got {total:g}, not {100 * share} ({check.reason})."
         return ""
 
     def judge(self, exercise: FileExercise, text: str) -> Judgement:
@@ -125,7 +124,7 @@ class AnswerGrader:
         try:
             judgement = judge(exercise, text, self._replayer.run)
             if not judgement.fault:
-                with_points(judgement, exercise.id)  # raises an error if the rubric has other items
+                with_points(judgement, exercise)  # raises an error if the rubric has other items
         except SandboxStopped:
             raise
         except Exception as error:

@@ -1,15 +1,14 @@
 """The judgement of an answer that is one file: its rubric items, and the points that the rubric gives them."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
 
 from grader.sandbox import SandboxCommand, SandboxResult
 from grader.score.attachments import AnswerTable
-from grader.score.rubric import Criterion, Weights, read_weights
+from grader.score.rubric import Criterion
 from grader.score.verdict import CriterionScore, Flag, RubricItem, criterion_score, full, lost, open_item, scale_check
 from harness.formats.toml_file import StrictModel
-from harness.recipes.recipe import SOLUTIONS
-from harness.written.derivation_judge import AnswerCheck
+from harness.written.comparison import AnswerCheck
+from harness.written.exercise import FileExercise
 
 # A function that runs a command in the sandbox, such as `grader.replay.replayer.Replayer.run`.
 RunCommand = Callable[[SandboxCommand], SandboxResult]
@@ -43,18 +42,12 @@ def checks_of(findings: Iterable[AnswerCheck]) -> Checks:
     return checks
 
 
-@cache
-def load_points(exercise_id: str) -> Weights:
-    """Return the points of every item from `solutions/<id>/rubric.toml`. Raises `UserError` for an invalid file."""
-    return read_weights(SOLUTIONS / exercise_id / "rubric.toml")
-
-
-def with_points(judgement: Judgement, exercise_id: str) -> dict[Criterion, CriterionScore]:
-    """Return the criteria with the points of the rubric. Raises `ValueError` if the items of both differ."""
+def with_points(judgement: Judgement, exercise: FileExercise) -> dict[Criterion, CriterionScore]:
+    """Return the criteria with the points of the exercise. Raises `ValueError` if the items of both differ."""
     scores = {}
-    for criterion, worth in load_points(exercise_id).items():
+    for criterion, worth in exercise.points.items():
         checks = {check.id: check for check in judgement.checks.get(criterion, ())}
         if checks.keys() != worth.keys():
-            raise ValueError(f"{exercise_id}: [{criterion}] has items {[*worth]}, but the judge returned {[*checks]}")
+            raise ValueError(f"{exercise.id}: {criterion} has items {[*worth]}, but the judge returned {[*checks]}")
         scores[criterion] = criterion_score(tuple(scale_check(checks[id], worth[id]) for id in worth))
     return scores

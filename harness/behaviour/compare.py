@@ -70,9 +70,8 @@ ASPECTS: Mapping[str, Aspect] = {
         Aspect("evaluation", ("validation data", "loss")),
         Aspect("evaluation of the network", ("evaluation", "network")),
         Aspect("serving", ("network", "step at the start", "first steps")),
-        Aspect("end of an epoch", ("network", "serving")),
-        Aspect("resuming", ("network", "step at the start", "update rule", "first steps")),
-        # The following aspects are those of scripts, with the data, the first weights, the update rule and resuming.
+        # The following aspects are those of scripts, with the data, the first weights and the update rule.
+        Aspect("resuming", ("first steps",)),
         Aspect("modes"),
         Aspect("precision"),
         Aspect("outputs", _OF_BATCHES),
@@ -251,10 +250,15 @@ def at_places(aspect: str, behaviour: Behaviour, places: Mapping[str, Sequence[i
 
 def lost_features(own: Behaviour, others: Sequence[Behaviour]) -> tuple[str, ...]:
     """Return the features, such as dropout, that are less active in a program than in each of the other programs."""
-    tables = [one.get(FEATURES, {}) for one in others]
-    mine = own.get(FEATURES, {})
+    tables, mine = [_features(one) for one in others], _features(own)
     least = {name: min(_number(table.get(name)) for table in tables) for name in tables[0]}
     return tuple(name for name, wanted in least.items() if _number(mine.get(name)) < wanted)
+
+
+def _features(behaviour: Behaviour) -> Mapping[str, Sequence[BehaviourNumber]]:
+    """Return the features of a program. A script shuffles if its epochs have different orders."""
+    orders = behaviour.get("batches", {}).get("different orders")
+    return {**behaviour.get(FEATURES, {}), **({"shuffling": orders} if orders else {})}
 
 
 def find_unmeasured(own: Behaviour, reference: Behaviour) -> dict[str, str]:

@@ -51,6 +51,7 @@ from harness.checks.core.subject import Subject, Trial, no_autocast
 from harness.data import DATASETS
 from harness.run.evaluation import IGNORED
 from harness.run.experiment import Experiment
+from harness.run.setup import advance_schedule
 from harness.run.step_hooks import OPTIMIZER_HOOKS
 
 Numbers = list[float | str]
@@ -72,7 +73,6 @@ _DOUBLINGS, _SURE = 12, 6.0
 _NEAR = 0.1  # noise that is added to outputs to make numeric labels, in standard deviations
 _FACTOR = 2.0**10  # a second scale for gradient scalers, whose initial scale is 2**16
 _CERTAIN = (0.0, 1.0, 4.0)  # how strongly the outputs of a stand-in network favour the correct label
-_LOSSES = (1.0, 1.0, 0.3, 1.0, 1.0, 0.5, 0.7, 0.8, 0.2, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0)
 
 
 def measure_behaviour(subject: Subject) -> MeasuredBehaviour:
@@ -347,7 +347,7 @@ def _update_rule(subject: Subject) -> Probe:
                     p.grad = gradient * float(signs[step])
             optimizer.step()
             if scheduler is not None:
-                scheduler.step()
+                advance_schedule(scheduler)
             if step in watched:
                 moved = [distance_along(p.detach() - s, g) for p, s, g in zip(small, start, base, strict=True)]
                 yield f"gradients of {size:g}, point {watched.index(step)}", moved
@@ -544,7 +544,7 @@ def _first_steps(subject: Subject) -> Probe:
     )
 
 
-# --- evaluation, serving, resuming ---
+# --- evaluation, serving ---
 
 
 def _evaluation(subject: Subject) -> Probe:
@@ -581,21 +581,6 @@ def _splits(labels: Tensor) -> dict[str, Tensor]:
     order = (labels.flatten(1)[:, 0] if labels.dim() > 1 else labels).argsort(stable=True)
     splits = {f"{rows} rows": torch.arange(len(labels))[:rows] for rows in _EVALUATED}
     return splits | {"uneven classes": torch.cat([order[:31], order[-6:]])}
-
-
-def _epoch_end(subject: Subject) -> Probe:
-    """Call `end_epoch` with artificial losses and new weights; yield whether it stops, and the served predictions."""
-    trial = subject.trial()
-    if not hasattr(trial.experiment.module, "end_epoch"):
-        return
-    accuracies = [1 / (1 + loss) for loss in _LOSSES]
-    for number, (loss, accuracy) in enumerate(zip(_LOSSES, accuracies, strict=True)):
-        trained = getattr(trial.model, "network", trial.model)
-        give_weights(trained, seed=200 + number)
-        stopped = trial.experiment.end_epoch(trial.model, {"val_loss": loss, "val_accuracy": accuracy})
-        yield f"epoch {number}, stopped", [float(stopped)]
-        if trial.experiment.serves:
-            yield f"epoch {number}, served", _serve(trial, trial.model)
 
 
 def _probe_serving(subject: Subject) -> Probe:
@@ -652,24 +637,6 @@ def _serve(trial: Trial, model: nn.Module) -> list[float]:
     return [float(one) for one in trial.experiment.predict(copy.deepcopy(model), raw.clone())]
 
 
-def _probe_resume(subject: Subject) -> Probe:
-    """Interrupt the training at two different steps, and compare it with a training without interruption."""
-    trial = subject.trial()
-    if trial.experiment.interrupted_at is None:
-        return
-    yield "interrupted", [float(trial.experiment.interrupted_at < trial.steps)]
-    for at in (3, 20):
-        ends = []
-        for interrupted in (False, True):
-            trial = subject.trial(interrupted=True)
-            trial.interrupted_at = at if interrupted else None
-            losses = [float(trial.step(*batch)) for batch in trial.batches(at + 5)]
-            ends.append(torch.cat([p.detach().double().flatten() for p in trial.model.parameters()]))
-        apart = float((ends[0] - ends[1]).norm() / ends[0].norm())
-        yield f"apart after step {at}", [round(math.log10(max(apart, 1e-7)))]
-        yield f"losses after step {at}", losses[at:]
-
-
 # --- features ---
 
 
@@ -687,7 +654,6 @@ def _features(subject: Subject) -> Probe:
     groups = optimizer.param_groups
     decays = any(group.get("weight_decay", 0) for group in groups) or _moves_without_gradient(subject)
     yield "weight decay", [float(decays or _moves_by_itself(subject))]
-    yield "several workers", [float(getattr(experiment.module, "WORKERS", 0) > 1)]
     rates = set()
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -695,14 +661,11 @@ def _features(subject: Subject) -> Probe:
         rates.add(round(float(groups[0]["lr"]), 12))
         optimizer.step()
         if trial.scheduler is not None:
-            trial.scheduler.step()
+            advance_schedule(trial.scheduler)
     yield "schedule", [float(len(rates) > 2)]
     yield "serving", [float(experiment.serves)]
     for name in sorted(_functions_of_serving(subject)) if experiment.serves else ():
         yield f"{name} in predict", [1.0]
-    yield "early stopping", [float(hasattr(experiment.module, "end_epoch"))]
-    at = experiment.interrupted_at
-    yield "interruption", [float(at is not None and 0 < at < trial.steps)]
     trial = subject.trial()
     optimizer = _plain_optimizer(trial)
     batch = next(trial.batches())
@@ -795,9 +758,7 @@ _PROBES: Mapping[str, Callable[[Subject], Probe]] = {
     "first steps": _first_steps,
     "evaluation": _evaluation,
     "evaluation of the network": _evaluation_of_network,
-    "end of an epoch": _epoch_end,
     "serving": _probe_serving,
-    "resuming": _probe_resume,
     "features": _features,
 }
 

@@ -12,7 +12,7 @@ from harness.run.settings import RunSettings
 
 @lru_cache(maxsize=512)
 def examined_settings(recipe: Recipe, source: str) -> RunSettings:
-    """Return the recipe's settings, with epochs and batch size from the constants in one of its programs.
+    """Return the settings of the recipe's measured programs. Epochs and batch size are constants of one of them.
 
     A script has no such settings.
     """
@@ -21,7 +21,7 @@ def examined_settings(recipe: Recipe, source: str) -> RunSettings:
         for node in ast.parse(source).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
     }
-    own = RunSettings(seed=recipe.seed, dataset=recipe.dataset)
+    own = RunSettings(seed=recipe.measured_seed, dataset=recipe.dataset)
     if is_script(source):
         return own
     return replace(own, epochs=constants["EPOCHS"], batch_size=constants["BATCH_SIZE"])

@@ -51,7 +51,7 @@ _SINKS = frozenset(
 # If a fix changes one of these aspects, its loss may have a different lowest value, for example with mixup.
 _OF_LOSS = ("loss", "losses", "batches", "augmentation")
 _EXACT = frozenset(
-    {"evaluation", "evaluation of the network", "serving", "end of an epoch", "resuming", "validation",
+    {"evaluation", "evaluation of the network", "serving", "resuming", "validation",
      "evaluated weights", "saved weights", "evaluation of the checkpoint", "end of the run"}
 )  # fmt: skip
 # A fix may use another optimizer, learning rate or schedule if a known correct edit of the experiment uses it.

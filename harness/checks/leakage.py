@@ -32,7 +32,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from harness.canonical_setup import set_seed
+from harness.canonical_setup import seed_everything
 from harness.checks.core.finding import Cell, Finding, Table, short
 from harness.checks.core.subject import Subject, worst
 from harness.data import DATASETS
@@ -149,7 +149,7 @@ class _Raw:
 
     def load(self, inputs: NDArray[Any], labels: NDArray[Any] | None = None) -> Loaded:
         """Return the output of `load_data` for changed inputs (and targets), with the same random numbers each time."""
-        set_seed(self.subject.settings.seed)
+        seed_everything(self.subject.settings.seed)
         labels, end = self.labels if labels is None else labels, len(self.subject.data.train)
         splits = [Split(inputs[part], labels[part]) for part in (slice(None, end), slice(end, None))]
         data = replace(self.subject.data, train=splits[0], validation=splits[1])

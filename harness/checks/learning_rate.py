@@ -15,6 +15,7 @@ the learning rate. If `eps` is larger than the root mean square, the updates are
 gradient descent with a tiny learning rate. A higher learning rate would hide this fault, but not repair it.
 """
 
+import inspect
 import math
 from collections.abc import Callable
 from statistics import median
@@ -25,6 +26,7 @@ from harness.checks.core.finding import Finding, short
 from harness.checks.core.loss import kind_of, range_of, stable_loss
 from harness.checks.core.subject import Subject, Trial, as_vector, reference_gradients, worst
 from harness.errors import UserError
+from harness.run.setup import advance_schedule
 
 # figure                                    | healthy       | broken | bound              | source
 # largest learning rate                     | 0.001 to 0.01 |        | LARGEST 1          | defaults of torch.optim
@@ -87,7 +89,7 @@ def rates_of(trial: Trial) -> list[float]:
     if trial.scheduler is not None:
         for _ in range(trial.steps - first):
             rates.append(_next_rate(trial.optimizer))
-            trial.scheduler.step()
+            advance_schedule(trial.scheduler)
     return rates
 
 
@@ -99,7 +101,7 @@ def _peaks(trial: Trial) -> list[float]:
         if trial.scheduler is None:
             break
         _step(trial, lambda: 0.0)  # there are no gradients, so no weight moves
-        trial.scheduler.step()
+        advance_schedule(trial.scheduler)
     return [worst([*group]) for group in zip(*rates, strict=True)]
 
 
@@ -143,9 +145,13 @@ def _plain_losses(subject: Subject, factor: float) -> list[float]:
 
 
 def _step(trial: Trial, loss: Callable[[], float]) -> None:
-    """Make a step of a trial's optimizer. Raises `UserError` if a hook of the experiment fails."""
+    """Make a step of a trial's optimizer, whose `step` may take a closure or nothing.
+
+    Raises `UserError` if a hook of the experiment fails.
+    """
+    closure = (loss,) if inspect.signature(trial.optimizer.step).parameters else ()
     try:
-        trial.optimizer.step(loss)
+        trial.optimizer.step(*closure)
     except Exception as error:
         raise UserError(
             f"{trial.experiment.path}: the optimizer's step, called outside train_step, raised"

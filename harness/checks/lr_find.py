@@ -68,7 +68,11 @@ def measure(subject: Subject) -> Finding:
     if outcome == "flat":
         figures |= {"suggested": None, "rate of the least loss": None}
     rows = zip(rates, losses, smooth, strict=False)  # a last loss that is not finite has no average
-    fall = f"; the loss begins at {short(smooth[0])} and falls to {short(smooth[best])}" if outcome == "flat" else ""
+    fall = (
+        f"; divided by the loss without training, the loss falls from {short(smooth[0])} to {short(smooth[best])}"
+        if outcome == "flat"
+        else ""
+    )
     return Finding(
         outcome,
         f"used {short(used)}, suggested {short(figures['suggested'])}, too high from {short(rates[-1])}{fall}",

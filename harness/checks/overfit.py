@@ -76,7 +76,7 @@ def measure(subject: Subject) -> Finding:
     guardrails, rises, allowed, learnt = Guardrails(), False, STEPS, False
     for record in trial.records(_prepare_anew(trial, batch)):
         losses.append(float(record["loss"]))
-        rises = rises or any(finding.kind == "loss rise" for finding in guardrails.check(record))
+        rises = rises or any(finding.kind == "loss-rise" for finding in guardrails.check(record))
         learnt = losses[-1] <= target or (named and _names_all(trial, *batch))
         if learnt or not math.isfinite(losses[-1]):
             break

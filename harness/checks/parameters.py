@@ -10,7 +10,7 @@ The check has no threshold: two sets are either equal or not.
 """
 
 from harness.checks.core.finding import Finding, Table
-from harness.checks.core.subject import Subject, fresh_gradients, leaves_of, of_replica
+from harness.checks.core.subject import Subject, fresh_gradients, leaves_of
 
 STEPS = 4  # more than one, because a network may skip a layer at random
 
@@ -31,7 +31,7 @@ def measure(subject: Subject) -> Finding:
             trial.step(*batch)
         reached |= set(gradients)
     missing = [name for name, tensor in named.items() if id(tensor) not in held]
-    unreached = [name for name in named if of_replica(name) not in reached]
+    unreached = [name for name in named if name not in reached]
     if held - own:
         outcome = "foreign"
     elif strangers:

@@ -4,8 +4,7 @@
 outputs into classes as training does: it takes the class with the largest logit or, if there is a single logit, class 1
 if its probability is above one half. If `predict` merges or quantizes weights, rounding errors are allowed, but they
 must not change the answers. The check measures after a short training, and passes the network to `predict` in training
-mode, as training leaves it. An experiment may serve the weights of its best epoch; after the first epoch, these are the
-weights of the network itself.
+mode, as training leaves it.
 
 Rounding changes an answer only if the network is undecided between two classes. So the check gives each different
 answer a cost: the probability of the network's own answer minus the probability of the answer of `predict`. It divides
@@ -49,15 +48,10 @@ def measure(subject: Subject) -> Finding:
 
 
 def _compare_served(subject: Subject, steps: int) -> tuple[float, float, float]:
-    """Train for some steps; return the share of equal answers, the cost of the other answers, and the served accuracy.
-
-    The steps count as one epoch, which ends before `predict` is called.
-    """
+    """Train for some steps; return the share of equal answers, the cost of the others, and the served accuracy."""
     trial = subject.trial()
     for batch in trial.batches(steps):
         trial.step(*batch)
-    metrics = trial.experiment.evaluate(copy.deepcopy(trial.model), *trial.validation)
-    trial.experiment.end_epoch(trial.model, metrics)
     with torch.no_grad():
         likely = _probabilities(copy.deepcopy(trial.model).eval()(trial.validation[0]).double())
         served = trial.experiment.predict(trial.model.train(), trial.served.inputs)

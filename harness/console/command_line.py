@@ -5,6 +5,7 @@ The exit status is 0 for success, 2 for a user's mistake (with a one-sentence me
 """
 
 import contextlib
+import getpass
 import io
 import os
 import re
@@ -19,7 +20,7 @@ import click
 from harness.console.terminal import fold, terminal_width
 from harness.errors import CommandError, from_os_error
 from harness.recipes.suite import as_typed
-from harness.run.settings import MOST_BATCH_SIZE, MOST_EPOCHS
+from harness.run.settings import GRADIENT_BOUND, MOST_BATCH_SIZE, MOST_EPOCHS, GuardrailPolicy, OptOut
 
 FAULT = "This is a bug in trainwreck, not your mistake. Please report this bug, with the lines above."
 _STOPPED = "Stopped. No file is incomplete: run the same command again."
@@ -202,3 +203,45 @@ def measure_options(command: ClickCommand) -> ClickCommand:
 def run_options(command: ClickCommand) -> ClickCommand:
     """Add the options of a run to a command: seed, data set, device, epochs, batch size."""
     return _seed(_dataset(_device(_epochs(_batch(command)))))  # type: ignore[no-any-return]
+
+
+def guardrail_options(command: ClickCommand) -> ClickCommand:
+    """Add the options of the guardrails to a command. `read_policy` reads their values."""
+    mode = click.option(
+        "--guardrails", type=click.Choice(["strict", "warn", "off"]), default="warn", show_default=True,
+        help="strict: end the run at a hard finding, before the optimizer changes the weights. warn: report findings.",
+    )  # fmt: skip
+    allow = click.option(
+        "--allow", "allowed", nargs=2, multiple=True, metavar="KIND REASON",
+        help="Ignore a kind of finding, such as batch-norm-small. The run records the kind, your login and your"
+        " reason. May be repeated.",
+    )  # fmt: skip
+    bound = click.option(
+        "--gradient-bound", metavar="NORM", type=click.FloatRange(min=0, min_open=True), default=GRADIENT_BOUND,
+        show_default=True, help="The largest gradient norm that --guardrails strict accepts.",
+    )  # fmt: skip
+    return mode(allow(bound(command)))
+
+
+def read_policy(options: dict[str, Any]) -> GuardrailPolicy:
+    """Remove the options of the guardrails from the options of a command, and return their policy.
+
+    Raises `UserError` for an unknown kind, and for an empty reason.
+    """
+    from harness.errors import UserError, suggestion
+    from harness.run.guardrails import KINDS
+
+    mode, bound, allowed = (options.pop(name) for name in ("guardrails", "gradient_bound", "allowed"))
+    for kind, reason in allowed:
+        if kind not in KINDS:
+            raise UserError(f"There is no guardrail {kind!r}: {suggestion(kind, list(KINDS))}")
+        if not reason.strip():
+            raise UserError(f"--allow {kind} has no reason: say in a few words why the run may go on.")
+    return GuardrailPolicy(mode, bound, tuple(OptOut(kind, reason.strip(), _login()) for kind, reason in allowed))
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container may have no name for the user
+        return "unknown"

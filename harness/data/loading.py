@@ -195,10 +195,35 @@ def read_downloaded(name: str, root: Path) -> tuple[Arrays, Arrays]:
     Raises `UserError` if a file is missing, altered or unreadable.
     """
     contents = [_content(name, root / _FOLDERS[name], *item) for item in CHECKSUMS[name].items()]
+    if (found := _read_with_torchvision(name, root)) is not None:
+        return found
     if name == "mnist":
         train_images, train_labels, test_images, test_labels = contents
         return _mnist(train_images, train_labels), _mnist(test_images, test_labels)
     return _cifar10(contents[:-1]), _cifar10(contents[-1:])
+
+
+def _read_with_torchvision(name: str, root: Path) -> tuple[Arrays, Arrays] | None:
+    """Return the arrays as torchvision reads them (extra `vision`), or None if it cannot.
+
+    torchvision raises a `RuntimeError` on import if its operators do not load, for example a CUDA build beside a CPU
+    build of torch. It reads MNIST only from unpacked files. Then our own reader is used, which gives the same arrays.
+    """
+    try:
+        from torchvision import datasets
+
+        read = datasets.MNIST if name == "mnist" else datasets.CIFAR10
+        splits = [read(str(root), train=train, download=False) for train in (True, False)]
+    except (ImportError, OSError, RuntimeError):
+        return None
+    train, test = ((np.asarray(one.data), np.asarray(one.targets, dtype=np.int64)) for one in splits)
+    return (_channels_first(train[0]), train[1]), (_channels_first(test[0]), test[1])
+
+
+def _channels_first(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return images (N, H, W) or (N, H, W, C) as (N, C, H, W)."""
+    images = images[..., None] if images.ndim == 3 else images
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
 
 
 def _mnist(images: bytes, labels: bytes) -> Arrays:

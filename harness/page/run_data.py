@@ -10,8 +10,16 @@ from typing import Any
 
 from harness.errors import UserError
 from harness.files import stored_zlib
-from harness.run.files import INPUT_SHEET, META, METRICS_LOG, RESULT
-from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
+from harness.run.files import DETAILS_LOG, INPUT_SHEET, META, METRICS_LOG, RESULT
+from harness.run.metrics_log import (
+    batch_records,
+    epoch_records,
+    from_strict,
+    log_lines,
+    read_metrics_log,
+    read_object,
+    strict_json,
+)
 
 PageRecord = Mapping[str, Any]
 
@@ -30,7 +38,8 @@ class InputImage:
 class RunFiles:
     """The content of one run's folder.
 
-    The inputs are in `images`, or in `rows` (as words, with the label last), or unavailable.
+    The inputs are in `images`, or in `rows` (as words, with the label last), or unavailable. details: the records of
+    batches in `details.log`. confusion: the last record with a confusion matrix, or None.
     """
 
     name: str
@@ -40,6 +49,8 @@ class RunFiles:
     provenance: PageRecord
     images: Sequence[InputImage]
     rows: Sequence[Sequence[str]]
+    details: Sequence[PageRecord] = ()
+    confusion: PageRecord | None = None
 
     @property
     def label(self) -> str:
@@ -52,6 +63,7 @@ def read_run(run_dir: Path) -> RunFiles:
     try:
         records = read_metrics_log(run_dir / METRICS_LOG)
         result, provenance, sheet = (read_object(run_dir / name) for name in (RESULT, META, INPUT_SHEET))
+        details = read_details(run_dir / DETAILS_LOG)
     except UserError as error:
         raise UserError(f"{str(error).rstrip('.')}: run the experiment again to write a new one.") from None
     batches, epochs = batch_records(records), epoch_records(records)
@@ -59,7 +71,34 @@ def read_run(run_dir: Path) -> RunFiles:
         (str(index), *row, label)
         for index, (row, label) in enumerate(zip(sheet.get("rows", ()), sheet["labels"] or (), strict=False))
     ]
-    return RunFiles(str(provenance["run"]), batches, epochs, result, provenance, read_images(sheet), rows)
+    confusion = next((record for record in reversed(details) if "confusion" in record), None)
+    return RunFiles(
+        str(provenance["run"]),
+        batches,
+        epochs,
+        result,
+        provenance,
+        read_images(sheet),
+        rows,
+        [record for record in details if "step" in record],
+        confusion,
+    )
+
+
+def read_details(path: Path) -> list[PageRecord]:
+    """Return the records of a `details.log`, or [] if there is none, as in runs of earlier versions.
+
+    Raises `UserError` if a line is not a JSON object. The message has no remedy; callers add it.
+    """
+    if not path.is_file():
+        return []
+    try:
+        records = [from_strict(strict_json(line.encode())) for line in log_lines(path.read_text(encoding="utf-8"))]
+    except ValueError:
+        raise UserError(f"{path} is not a log of JSON objects") from None
+    if not all(isinstance(record, dict) for record in records):
+        raise UserError(f"{path} is not a log of JSON objects")
+    return records
 
 
 def number(value: object) -> float | None:

@@ -8,7 +8,7 @@ files.
 import base64
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -67,6 +67,7 @@ def _render_runs(runs: Sequence[RunFiles], title: str) -> str:
         headline=_headline(runs),
         sections=sections,
         charts=charts_data(chart for section in sections for chart in section.charts),
+        confusions=[ConfusionTable.of(run) for run in runs if run.confusion is not None],
         sheets=_sheets(runs),
         provenance=_provenance(runs),
     )
@@ -148,6 +149,29 @@ def _head_of(run: RunFiles) -> tuple[object, object]:
     return run.images, run.rows
 
 
+@dataclass(frozen=True)
+class ConfusionTable:
+    """A confusion matrix as a table: for each label how often each class was predicted, and the share of hits."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[PageFact]
+
+    @classmethod
+    def of(cls, run: RunFiles) -> "ConfusionTable":
+        """Return the table of a run that has a confusion matrix."""
+        assert run.confusion is not None
+        counts, names = run.confusion["confusion"], run.confusion["classes"]
+        names = [str(name) for name in (names if len(names) == len(counts) else range(len(counts)))]
+        rows = [
+            (name, f"{row[index] / sum(row):.1%}" if sum(row) else MISSING, *map(str, row))
+            for index, (name, row) in enumerate(zip(names, counts, strict=True))
+        ]
+        hits = sum(row[index] for index, row in enumerate(counts)) / max(sum(map(sum, counts)), 1)
+        caption = f"{run.label}: {hits:.1%} of the validation examples are correct in eval mode"
+        return cls(caption, ["Label", "Correct", *names], rows)
+
+
 def _sheets(runs: Sequence[RunFiles]) -> list[tuple[str, RunFiles]]:
     """Return the input sheets that the page shows, each with the names of its runs.
 
@@ -183,6 +207,16 @@ def _first_non_finite(run: RunFiles) -> str:
     return "none" if step is None else str(step)
 
 
+def _clip_rate(run: RunFiles) -> str:
+    found = [record["clipped"] for record in run.details if record["clipped"] is not None]
+    return f"{sum(found)} of {len(found)} ({sum(found) / len(found):.0%})" if found else MISSING
+
+
+def _skipped_steps(run: RunFiles) -> str:
+    found = [record["skipped_steps"] for record in run.details if "skipped_steps" in record]
+    return f"{sum(found)} of {len(found)}" if found else MISSING
+
+
 _HEADLINE: list[tuple[str, Read]] = [
     ("Final training loss", _last("loss", epochs=False)),
     ("Validation loss, by evaluate() in its own mode", _last("val_loss")),
@@ -195,6 +229,8 @@ _HEADLINE: list[tuple[str, Read]] = [
     ("Steps", lambda run: str(len(run.batches))),
     ("Epochs", lambda run: str(len(run.epochs))),
     ("First step with a non-finite loss", _first_non_finite),
+    ("Batches whose gradient was clipped", _clip_rate),
+    ("Steps that the loss scaler skipped", _skipped_steps),
 ]
 
 
@@ -270,6 +306,10 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
         "Mean and variance of the outputs of two layers during training: the first layer that has parameters,"
         " and the last layer."
     )
+    distributions = (
+        "Quantiles of the gradients and of the outputs of up to four layers, at every tenth step (every hundredth after"
+        " step 500). The page reads them, the clipping and the loss scale from details.log, which is no evidence."
+    )
     return [
         ChartSection(identifier, heading, note, grid, [chart for chart in charts if chart])
         for identifier, heading, note, grid, charts in (
@@ -277,6 +317,8 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
             ("gradients", "Gradients", "These charts show the gradients that the optimizer used.", "grid-3", gradients),
             ("layers", "Gradient norm by layer", by_layer, "grid-3", _layer_charts(runs)),
             ("activations", "Activations", layers, "grid-2", activations),
+            ("clipping", "Clipping, loss scale and weights", "", "grid-3", _clipping_charts(runs)),
+            ("distributions", "Distributions over time", distributions, "grid-3", _distribution_charts(runs)),
         )
     ]
 
@@ -322,8 +364,51 @@ def _layer_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
     ]
 
 
-def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "step") -> list[Series]:
-    """Return a line for each quantity of each run.
+def _clipping_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
+    """Return the charts of clipping, of the loss scale, and of the norm of the parameters."""
+    norms = {"before clipping": ("grad_norm_before_clipping",), "after clipping": ("grad_norm",)}
+    clips = any(record["clipped"] is not None for run in runs for record in run.details)
+    charts = [
+        ("clipped-norm", "Gradient norm and clipping", norms if clips else {}, "2-norm", _all_details),
+        ("loss-scale", "Factor of the loss scaler", {"": ("loss_scale",)}, "factor", _all_details),
+        ("parameter-norm", "Norm of the parameters", {"": ("parameter_norm",)}, "2-norm", _sampled_details),
+    ]
+    return [
+        line_chart(name, title, _series(runs, keys, read=read), y_label=label, scale="auto", width=COMPACT)
+        for name, title, keys, label, read in charts
+    ]
+
+
+def _distribution_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
+    """Return one chart of quantiles for each recorded gradient, and for the output of each recorded layer."""
+    charts = []
+    for signal, word in (("gradient_quantiles", "Gradient of"), ("activation_quantiles", "Output of layer")):
+        names = dict.fromkeys(name for run in runs for record in run.details for name in record.get(signal) or ())
+        for index, name in enumerate(names):
+            keys = {f"{quantile} %": (signal, name, quantile) for quantile in ("1", "10", "50", "90", "99")}
+            identifier = f"{signal.partition('_')[0]}-quantiles-{index}"
+            series = _series(runs, keys, read=_sampled_details)
+            title = f"{word} {name}" if name else "Output of the network"
+            charts.append(line_chart(identifier, title, series, y_label="value", width=COMPACT))
+    return charts
+
+
+def _all_details(run: RunFiles) -> Sequence[PageRecord]:
+    return run.details
+
+
+def _sampled_details(run: RunFiles) -> Sequence[PageRecord]:
+    return [record for record in run.details if "parameter_norm" in record]
+
+
+def _series(
+    runs: Sequence[RunFiles],
+    quantities: Mapping[str, Keys],
+    x: str = "step",
+    *,
+    read: Callable[[RunFiles], Sequence[PageRecord]] | None = None,
+) -> list[Series]:
+    """Return a line for each quantity of each run. read: returns the records of a run, if not those in its log.
 
     Different runs, or the quantities of a single run, have different colours. If there are enough dash patterns, each
     line has a different pattern. Otherwise, lines of the same colour have different patterns.
@@ -332,7 +417,7 @@ def _series(runs: Sequence[RunFiles], quantities: dict[str, Keys], x: str = "ste
     stride = len(runs) if len(runs) * len(quantities) <= len(DASHES) else 1
     for q, (label, keys) in enumerate(quantities.items()):
         for r, run in enumerate(runs):
-            records = run.batches if x == "step" else run.epochs
+            records = read(run) if read else run.batches if x == "step" else run.epochs
             name = ", ".join(word for word in (run.label if len(runs) > 1 else "", label) if word)
             points = [(record[x], _number(record, keys)) for record in records]
             look = len(runs) - 1 - r  # the last run looks the same as on a page of its own

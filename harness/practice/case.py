@@ -1,7 +1,7 @@
 """The data that the page shows: the queue of a level, and the state of one exercise, read from its workspace."""
 
 import hashlib
-from functools import lru_cache
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,51 +12,64 @@ from harness.errors import UserError
 from harness.files import write_whole
 from harness.recipes.cases import TITLE
 from harness.recipes.catalogue import SUITE
-from harness.recipes.mysteries import draw_mystery, is_mystery
+from harness.recipes.mysteries import is_hidden, level_of_hidden
 from harness.recipes.recipe import LEVELS, NO_HINTS, KitRecipe, Recipe, listed_ids
 from harness.recipes.suite import as_typed
 from harness.run.files import CHECKPOINT, METRICS_LOG
 from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log, to_strict
 from harness.student.attempts import edit_of, list_attempts
+from harness.student.exercise import claim_healthy
 from harness.student.goal import describe_goal
 from harness.student.hints import LEADS_TO, give_hint
+from harness.student.queue import CASES_OF_A_LEVEL, PracticeQueue
 from harness.student.run_process import partial_folder
 from harness.student.solution import note_reveal, question_before, solution_of
-from harness.student.summary import ATTEMPT_COLUMNS, attempt_verdict, attempt_views, metric_rows, run_figures
+from harness.student.summary import (
+    ATTEMPT_COLUMNS,
+    HIDDEN_GOAL,
+    attempt_verdict,
+    attempt_views,
+    claim_verdict,
+    metric_rows,
+    run_figures,
+)
 from harness.workspace.progress import MOST_HINTS, begun_exercises, progress_of
 from harness.workspace.workspace import RUNS, SETTINGS, Workspace, open_workspace, read_source, story_text
 
-AHEAD = 3  # how many cases of a level the queue shows that are not begun
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 _STEP_SIGNALS, _EPOCH_SIGNALS = ("loss", "lr", "grad_norm"), ("val_loss", "val_accuracy")
 
 
 def read_queue(work: Path, level: int) -> dict[str, Any]:
-    """Return the exercises of a level: those that are begun, then the next ones.
+    """Return the exercises of a level: those that are begun, then the case that `harness next` would start.
 
-    All names of cases are neutral. A course kit has no levels: its queue contains all its exercises.
+    level: 0 for the student's level. All names of cases are neutral. A course kit has no levels: its queue contains all
+    its exercises.
     """
-    level = min(max(level, 1), LEVELS)
+    queue = PracticeQueue(work)
+    level = min(level, LEVELS) or queue.level
     begun = {name for name in begun_exercises(work) if (work / name / SETTINGS).is_file()}
-    known = {name for name in begun if is_mystery(name) or name in listed_ids()}
-    in_kit = any(isinstance(SUITE.find(name), KitRecipe) for name in listed_ids()[:1])
-    if in_kit:
+    known = {name for name in begun if is_hidden(name) or name in listed_ids()}
+    if queue.in_kit:
         names = listed_ids()
     else:
-        own = [name for name in known if _level_of(name) == level]
-        names = [*sorted(own, key=_by_number), *_draw_next(frozenset(begun_exercises(work)), level)]
+        names = sorted((name for name in known if _level_of(name) == level), key=_by_number)
+        with suppress(UserError):  # the student had every case of the level
+            names.append(queue.draw(level))
     others = sorted(known - set(names), key=_by_number)
     return {
         "level": level,
-        "levels": 0 if in_kit else LEVELS,
+        "levels": 0 if queue.in_kit else LEVELS,
+        "solved": len(queue.solved_on(level)),
+        "needed": CASES_OF_A_LEVEL,
         "items": [_queue_item(work, name) for name in names],
         "others": [_queue_item(work, name) for name in others],
     }
 
 
 def _level_of(name: str) -> int | None:
-    if is_mystery(name):
-        return int(name.split("-")[1])
+    if is_hidden(name):
+        return level_of_hidden(name)
     goal = SUITE.find(name).goal
     return goal.level if goal else None
 
@@ -66,27 +79,13 @@ def _by_number(name: str) -> tuple[str, int]:
     return (head, int(number)) if number.isdigit() else (name, 0)
 
 
-@lru_cache
-def _draw_next(begun: frozenset[str], level: int) -> list[str]:
-    """Return the names of the next cases of a level, which are not in `begun`."""
-    names: list[str] = []
-    for _ in range(AHEAD):
-        names.append(draw_mystery(begun | set(names), level, None))
-    return names
-
-
 def _queue_item(work: Path, name: str) -> dict[str, Any]:
     progress = progress_of(work / name)
-    state, fixed = "not started", False
-    if (work / name / SETTINGS).is_file():
-        workspace = open_workspace(work, name)
-        state, attempts = workspace.state(), list_attempts(workspace)
-        fixed = bool(attempts) and attempts[-1].fixed
-    title = TITLE if is_mystery(name) else SUITE.find(name).title
-    return {
-        "name": name, "title": title, "state": state, "fixed": fixed, "hints": progress.hints,
-        "revealed": progress.revealed,
-    }  # fmt: skip
+    state = open_workspace(work, name).state() if (work / name / SETTINGS).is_file() else "not started"
+    title = SUITE.find(name).title
+    if is_hidden(name):
+        title = TITLE if progress.solved is None else ", ".join(progress.solved.causes)
+    return {"name": name, "title": title, "state": state, "hints": progress.hints, "revealed": progress.revealed}
 
 
 def read_case(name: str, work: Path, triage: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -136,7 +135,9 @@ def _read_workspace(workspace: Workspace, recipe: Recipe, triage: dict[str, Any]
         "experiment": file,
         "edit": edit_of(broken, source) if source else [],
         "current": workspace.fixed_run_is_current(),
-        "goal": describe_goal(recipe, workspace.settings.dataset),
+        # The criteria of a hidden exercise would tell whether anything is broken.
+        "goal": [] if recipe.is_case else describe_goal(recipe, workspace.settings.dataset),
+        "goal_says": HIDDEN_GOAL if recipe.is_case else "The experiment counts as fixed if:",
         "metrics": {"columns": names, "rows": metric_rows(runs)},
         "pages": [run for run in ("broken", "fixed") if workspace.has_run(run)],
         "criteria": [] if last is None else [
@@ -160,7 +161,9 @@ def _read_workspace(workspace: Workspace, recipe: Recipe, triage: dict[str, Any]
         ],
         "triage": None if triage is None else {**triage, "source": None, "current": triage["source"] == source},
         "explained": not isinstance(recipe, KitRecipe),
-        "solution": _read_solution(recipe, workspace.folder) if progress.revealed else None,
+        "claimable": is_hidden(recipe.id) and progress.solved is None,
+        "solved": ", ".join(progress.solved.causes) if progress.solved else "",
+        "solution": _read_solution(recipe, workspace.folder) if progress.revealed or progress.solved else None,
     }  # fmt: skip
 
 
@@ -186,6 +189,12 @@ def reveal(name: str, work: Path, *, yes: bool) -> str:
         return question
     note_reveal(recipe, folder)
     return ""
+
+
+def claim(name: str, work: Path) -> str:
+    """Judge the student's claim that nothing is broken, as `harness verify --healthy` does. Return the verdict."""
+    workspace = open_workspace(work, SUITE.find(name).id)
+    return claim_verdict(workspace, right=claim_healthy(workspace))
 
 
 def next_hint(name: str, work: Path) -> None:

@@ -24,7 +24,7 @@ from harness.page.live_charts import uplot_script, uplot_style
 from harness.page.local_server import LocalHandler, LocalServer, open_in_browser
 from harness.page.run_page import TEMPLATES as PAGE_TEMPLATES
 from harness.page.run_page import content_policy, page_environment
-from harness.practice.case import next_hint, read_case, read_curves, read_queue, reveal, save_experiment
+from harness.practice.case import claim, next_hint, read_case, read_curves, read_queue, reveal, save_experiment
 from harness.practice.job import JOBS
 from harness.practice.jobs import JobQueue
 from harness.recipes.catalogue import SUITE
@@ -146,6 +146,9 @@ class _PageHandler(LocalHandler):
                 save_experiment(name, work, str(given.get("text", "")), str(given.get("seen", "")))
             case "POST", "hint":
                 next_hint(name, work)
+            case "POST", "claim":
+                says = claim(name, work)
+                return {**read_case(name, work, jobs.triage(name)), "says": says}
             case "POST", "reveal":
                 if question := reveal(name, work, yes=given.get("yes") is True):
                     return {"question": question}

@@ -1,9 +1,10 @@
-"""Cases: experiments with zero, one or two breaks and a name that does not reveal the breaks.
+"""Cases: experiments with zero to four breaks and a name that does not reveal the breaks.
 
-`solutions/cases.toml` lists pairs of breaks that can be applied to the same experiment, and decoys: healthy experiments
-that look broken. The command `grader selfcheck` verifies all of them.
+`solutions/cases.toml` lists breaks that can be applied to the same experiment, and decoys: healthy experiments that
+look broken. The command `grader selfcheck` verifies all of them.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -30,8 +31,10 @@ from harness.recipes.recipe import (
 
 CASES = "cases.toml"
 MYSTERY = "mystery"  # the prefix of the names of mysteries (`harness.recipes.mysteries`)
+CASE = "case"  # the prefix of the names of cases in the queue
 TITLE = "What is wrong with this run, if anything?"
 _TwoIds = Annotated[tuple[str, str], Field(strict=False)]
+_SeveralIds = Annotated[tuple[str, ...], Field(min_length=3, max_length=4, strict=False)]
 Edits = Annotated[tuple[Annotated[Edit, BeforeValidator(edit_of)], ...], Field(strict=False)]
 # The command `grader selfcheck` runs every check with these seeds on broken, healthy and decoy experiments.
 SEEDS = (42, 7, 1001)
@@ -74,13 +77,15 @@ class Decoy(StrictModel):
 class Cases(StrictModel):
     """The content of `cases.toml`.
 
-    `together` lists pairs of exercises whose breaks can be applied to the same experiment.
+    `together` lists pairs of exercises whose breaks can be applied to the same experiment, and `several` lists three or
+    four exercises whose breaks can.
     """
 
     format_version: Literal[1]
     twins: Annotated[tuple[Twins, ...], Field(strict=False)]
     decoy: Annotated[tuple[Decoy, ...], Field(strict=False)]
     together: Annotated[tuple[_TwoIds, ...], Field(strict=False)]
+    several: Annotated[tuple[_SeveralIds, ...], Field(strict=False)] = ()
 
 
 def load_cases(solutions: Path = SOLUTIONS) -> Cases:
@@ -89,7 +94,7 @@ def load_cases(solutions: Path = SOLUTIONS) -> Cases:
 
 
 class Case(Recipe):
-    """An experiment with the breaks of zero, one or two recipes (`parts`).
+    """An experiment with the breaks of zero to four recipes (`parts`).
 
     `sound` is the name of the healthy experiment or of the decoy. `decoy` contains the edits that make a decoy look
     broken.
@@ -110,6 +115,11 @@ class Case(Recipe):
         return self.parts or (HEALTHY,)
 
     @property
+    def measured_seed(self) -> int:
+        """The seed of its first recipe, or its own. A hidden exercise draws another seed for its runs."""
+        return read_recipe(self.parts[0]).seed if self.parts else self.seed
+
+    @property
     def is_case(self) -> bool:
         """Always True."""
         return True
@@ -118,7 +128,7 @@ class Case(Recipe):
     def content(self) -> tuple[str, ...]:
         """The causes of the case and the name of its healthy experiment.
 
-        If two mysteries have equal content, they differ only in their seeds.
+        If two hidden exercises have equal content, they differ only in their seeds.
         """
         return (*self.causes, self.sound)
 
@@ -134,7 +144,7 @@ class Case(Recipe):
 
 
 def case_of(id: str, recipes: Sequence[Recipe], *, seed: int | None = None) -> Case:
-    """Return a case with the breaks of one or two recipes.
+    """Return a case with the breaks of one to four recipes.
 
     Raises `ValueError` if their breaks cannot be applied to the same experiment.
     """
@@ -184,7 +194,8 @@ class CaseTable(StrictModel):
 
         Raises `UserError` if the table contains an unknown name, or if its breaks do not fit its experiment.
         """
-        if (EXERCISES / self.id).exists() or self.id in (HEALTHY, "none") or self.id.startswith(MYSTERY):
+        hidden = self.id.startswith(MYSTERY) or re.fullmatch(rf"{CASE}-[0-9]+", self.id)
+        if (EXERCISES / self.id).exists() or self.id in (HEALTHY, "none") or hidden:
             raise UserError(f"the id {self.id} reveals what is wrong, or is a reserved word: choose another id.")
         case = self._broken() if self.breaks else self._sound()
         return case.model_copy(update={"course": course, **options})
@@ -224,13 +235,15 @@ def _every_sound() -> "dict[str, Sound]":
 def _hint(parts: Sequence[str]) -> str:
     """Return a hint for a case, which consists of the same hint of each recipe in it.
 
-    If the case has two breaks, the hint says that its numbers come from runs with only one of the faults.
+    If the case has several breaks, the hint says that its numbers come from runs with only one of the faults.
     """
     if len(parts) == 1:
         return parts[0]
-    labels = "About one fault (its numbers come from a run without the other)", "About the other fault"
-    each = zip(labels, parts, strict=True)
-    return "\n".join(f"{which}: {part}" for which, part in each)
+    first, *others = parts
+    alone = "the other" if len(others) == 1 else "the others"
+    label = "About the other fault" if len(others) == 1 else "About another fault"
+    lines = [f"About one fault (its numbers come from a run without {alone}): {first}"]
+    return "\n".join([*lines, *(f"{label}: {part}" for part in others)])
 
 
 class Sound(NamedTuple):

@@ -20,7 +20,7 @@ EXERCISES = ROOT / "exercises"
 SOLUTIONS = ROOT / "solutions"
 EXPERIMENTS = suite.PACKAGES / "harness" / "experiments"
 # A folder with this file contains an exercise in which nothing is trained (`harness.written.exercise`).
-FILE_EXERCISE = "exercise.toml"
+FILE_EXERCISE = "judge.toml"
 GOAL = "goal.toml"
 BEHAVIOUR = "behaviour.txt"  # the file with the measured behaviour of an exercise's correct programs
 LEVELS = 5
@@ -162,6 +162,11 @@ class Recipe(StrictModel):
     def causes(self) -> tuple[str, ...]:
         """The ids of the causes that a diagnosis must name."""
         return (self.id,)
+
+    @property
+    def measured_seed(self) -> int:
+        """The seed with which the behaviour of the correct programs was measured (`BEHAVIOUR`)."""
+        return self.seed
 
     @property
     def is_case(self) -> bool:

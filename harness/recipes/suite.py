@@ -18,9 +18,11 @@ IS_WHEEL = _OF_WHEEL.is_dir()  # in the sandbox of the grader, too, which hides 
 ROOT = _OF_WHEEL if IS_WHEEL else PACKAGES
 
 _VERBS = (
-    "exercises", "exercise", "predict", "triage", "verify", "watch", "history", "hint", "check", "submit", "reveal",
+    "next", "progress", "exercises", "exercise", "predict", "triage", "verify", "watch", "history", "hint",
+    "check", "submit", "reveal",
     "clean-work", "doctor", "serve",
 )  # fmt: skip
+_FLAGS = ("YES", "WHICH", "HEALTHY", "SKIP")
 _VALUE = r"(?:<[^>]*>|'[^']*'|[^\s`]*[^\s`.,;:)])"
 _MAKE = re.compile(rf"\bmake ({'|'.join(sorted(_VERBS, key=len, reverse=True))}|data)\b((?: [A-Z]+={_VALUE})*)")
 _ARGUMENT = re.compile(rf"([A-Z]+)=({_VALUE})")
@@ -62,7 +64,7 @@ def without_make(text: str) -> str:
 def _command(verb: str, arguments: dict[str, str]) -> str:
     first = arguments.pop("BREAK", "") if verb != "data" else arguments.pop("DATASET", "")
     words = ["harness", "fetch" if verb == "data" else verb, first]
-    words += [f"--{name.lower()}" + f" {value}" * (name not in ("YES", "WHICH")) for name, value in arguments.items()]
+    words += [f"--{name.lower()}" + f" {value}" * (name not in _FLAGS) for name, value in arguments.items()]
     return " ".join(filter(None, words))
 
 

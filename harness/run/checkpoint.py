@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from harness.errors import UserError
+from harness.files import write_whole
 
 
 def canonical(value: Any) -> Any:
@@ -80,6 +81,17 @@ def checkpoint_bytes(state: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     torch.save(canonical(state), buffer)
     return buffer.getvalue()
+
+
+def save_checkpoint(path: Path, state: Mapping[str, Any]) -> bytes:
+    """Write a checkpoint, so that an interruption leaves the old file or the whole new one. Return its bytes.
+
+    Raises `UserError` for a state that a checkpoint cannot store. `load_checkpoint` reads the file only if
+    `state["format_version"]` is 1.
+    """
+    data = checkpoint_bytes(state)
+    write_whole({path: data}, durable=False)
+    return data
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """Load an `experiment.py` and call its functions. Error messages name the line in the student's file.
 
 An experiment is a module with the functions in `FUNCTIONS` and the constants in `CONSTANTS`. The functions in
-`DEFAULTS` may be missing. Further optional functions are `predict`, which classifies raw examples, and `end_epoch`,
-which says whether to stop early. If the experiment has `save_checkpoint` and `load_checkpoint`, the run is interrupted
-before step `INTERRUPTED_AT` and continues from the experiment's checkpoint.
+`DEFAULTS` may be missing, and so may `predict`, which classifies raw examples.
 """
 
 import inspect
@@ -27,10 +25,10 @@ from harness.data import CLASS_NAMES, DATASETS
 from harness.data.datasets import Dataset, Split
 from harness.errors import UserError, printable, suggestion
 from harness.recipes.form import DEFAULTS, FUNCTIONS
+from harness.run.guardrails import GuardrailStop
 from harness.run.settings import RunSettings
 
 CONSTANTS = ("EPOCHS", "BATCH_SIZE")
-OPTIONAL_FUNCTIONS = ("save_checkpoint", "load_checkpoint", "predict", "end_epoch")
 _MODULE_NAME = "experiment"
 T = TypeVar("T")
 
@@ -103,12 +101,11 @@ class Experiment:
     These methods raise `UserError` if the student's function raises an exception or returns the wrong type.
     """
 
-    def __init__(self, path: Path, module: ModuleType, source: str = "") -> None:
+    def __init__(self, path: Path, module: ModuleType) -> None:
         self.path = path
         self.module = module
-        self._source = source
         self._functions: dict[str, Callable[..., Any]] = {
-            name: getattr(module, name) for name in (*FUNCTIONS, *OPTIONAL_FUNCTIONS) if hasattr(module, name)
+            name: getattr(module, name) for name in (*FUNCTIONS, "predict") if hasattr(module, name)
         }
 
     @property
@@ -125,12 +122,6 @@ class Experiment:
     def uses_amp(self) -> bool:
         """Whether the constant AMP says that the experiment trains under autocast."""
         return bool(getattr(self.module, "AMP", False))
-
-    @property
-    def interrupted_at(self) -> int | None:
-        """The step before which the run is interrupted, or None if the experiment writes no checkpoints."""
-        own = {"save_checkpoint", "load_checkpoint"} <= self._functions.keys()
-        return getattr(self.module, "INTERRUPTED_AT", None) if own else None
 
     @property
     def serves(self) -> bool:
@@ -161,21 +152,12 @@ class Experiment:
         wanted = {
             "EPOCHS": settings.epochs,
             "BATCH_SIZE": settings.batch_size,
-            "AUGMENT": False if settings.disable_augment or settings.overfit_batch else None,
+            "AUGMENT": False if settings.disable_augment or settings.overfits else None,
             "AMP": False if settings.disable_amp or settings.verify else None,
         }
         for name, value in wanted.items():
             if value is not None and hasattr(self.module, name):
                 setattr(self.module, name, value)
-
-    def in_new_process(self) -> "Experiment":
-        """Return the experiment as a new process would load it, with initial values of all module-level variables."""
-        if not self._source:
-            return self
-        try:
-            return load_experiment(self.path, self._source)
-        finally:
-            sys.modules[_MODULE_NAME] = self.module
 
     def scalers(self) -> dict[str, torch.amp.GradScaler]:
         """Return the gradient scalers among the experiment's module-level variables, by variable name."""
@@ -189,7 +171,7 @@ class Experiment:
         """
         try:
             return self._functions[name](*arguments)
-        except (HarnessFault, KeyboardInterrupt):
+        except (HarnessFault, GuardrailStop, KeyboardInterrupt):
             raise
         except (Exception, SystemExit) as error:
             raise UserError(mistake(error, self.path, name)) from error
@@ -225,7 +207,10 @@ class Experiment:
         return self._call_for("a torch.optim.Optimizer", torch.optim.Optimizer, "build_optimizer", model)
 
     def build_scheduler(self, optimizer: torch.optim.Optimizer, total_steps: int) -> LRScheduler | None:
-        """Return the learning-rate schedule, which is stepped once a batch, or None."""
+        """Return the learning-rate schedule, or None.
+
+        It is stepped once a batch, but `ReduceLROnPlateau` once an epoch, with the validation loss.
+        """
         expected = "a scheduler of torch.optim.lr_scheduler that steps once a batch, or None"
         if "build_scheduler" not in self._functions:
             return None
@@ -274,12 +259,6 @@ class Experiment:
             metrics[name] = None if value is None else float(value)
         return metrics
 
-    def end_epoch(self, model: nn.Module, metrics: dict[str, float | None]) -> bool:
-        """Pass the result of `evaluate` to the experiment, and return whether the training should stop."""
-        if "end_epoch" not in self._functions:
-            return False
-        return bool(self.call("end_epoch", model, metrics))
-
     def predict(self, model: nn.Module, raw: Tensor) -> Tensor:
         """Return the classes that the experiment predicts for raw examples, as int64 (B,)."""
         served = self._call_for("classes, a tensor (B,) of torch.int64", Tensor, "predict", model, raw)
@@ -324,7 +303,7 @@ def load_experiment(path: Path, source: str) -> Experiment:
             f"{path} raised {_headline(error)} when it was loaded\n{_student_lines(error, path)}Fix that line."
         ) from error
     _check_parts(module, path)
-    return Experiment(path, module, source)
+    return Experiment(path, module)
 
 
 def compile_source(path: Path, source: str) -> CodeType:

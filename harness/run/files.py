@@ -5,6 +5,7 @@ import hashlib
 EXPERIMENT = "experiment.py"
 RESULT = "result.json"
 METRICS_LOG = "metrics.log"
+DETAILS_LOG = "details.log"
 CHECKPOINT = "checkpoint.pt"
 CHECKSUM = "checkpoint.pt.sha256"
 META = "checkpoint.pt.meta.json"

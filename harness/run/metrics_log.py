@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from jiter import from_json
 
@@ -76,6 +76,12 @@ def format_record(record: Record) -> str:
         return _encode(record) + "\n"
     except ValueError:
         return _encode(to_strict(record)) + "\n"
+
+
+def log_metrics(file: TextIO, record: Record) -> None:
+    """Write a record as a line of strict JSON, at once, so that another process can read it."""
+    file.write(format_record(record))
+    file.flush()
 
 
 def read_metrics_log(path: Path) -> Sequence[Record]:

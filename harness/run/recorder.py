@@ -16,10 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from harness.errors import UserError
 from harness.run.experiment import HarnessFault
-from harness.run.metrics_log import Record, format_record
+from harness.run.metrics_log import Record, format_record, log_metrics
 from harness.run.step_hooks import LastStepHook
 
+BeforeStep = Callable[[torch.optim.Optimizer, Callable[[], "BatchMeasurements"]], None]
 Scalar = Tensor | float  # a tensor while the value is on a GPU
 PLACES = ("first", "last")
 _NOT_RECORDED = (math.nan, math.nan)
@@ -34,15 +36,19 @@ class Recorder:
     """Measures a model through hooks while training steps run.
 
     Use it as a context manager, which removes all hooks at the end. clip_norm: the value to which the global gradient
-    norm is clipped before each optimizer step, or None.
+    norm is clipped before each optimizer step, or None. before_step: is called before each optimizer step, with the
+    optimizer and a function that returns the measurements so far, without the loss.
     """
 
-    def __init__(self, model: nn.Module, *, clip_norm: float | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, *, clip_norm: float | None = None, before_step: BeforeStep | None = None
+    ) -> None:
         named = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self._parameters = list(named.values())
         self._sizes = {name: p.numel() for name, p in named.items()}
         self._indices = {id(p): index for index, p in enumerate(self._parameters)}
         self._clip_norm = clip_norm
+        self._judge_step = before_step
         self._model = model
         self._handles: list[RemovableHandle | LastStepHook] = []
         self._watched: list[LeftOverGradients] = []
@@ -102,6 +108,8 @@ class Recorder:
             self._sum_up_outputs()
         for watch in self._watched:
             watch.is_fresh = False
+        if self._judge_step is not None:
+            self._judge_step(optimizer, lambda: self._measurements(math.nan))
 
     def _sum_up_outputs(self) -> None:
         for place, output in self._outputs.items():
@@ -113,22 +121,35 @@ class Recorder:
 
         If the batch had no optimizer step, measure the gradients that are in `.grad` at its end.
         """
-        scalars: list[Scalar] = [loss.item() if loss.device.type == "cpu" else loss]
         with np.errstate(all="ignore"):
             self._sum_up_outputs()
-            for norms in self._norms or [gradient_norms(parameter, None) for parameter in self._parameters]:
-                scalars += norms
+            self._norms = self._norms or [gradient_norms(parameter, None) for parameter in self._parameters]
+        measured = self._measurements(loss.item() if loss.device.type == "cpu" else loss)
+        self._start_batch()
+        return measured
+
+    def _measurements(self, loss: Scalar) -> "BatchMeasurements":
+        scalars = [loss]
+        for norms in self._norms:
+            scalars += norms
         for place in PLACES:
             scalars += self._activations.get(place, _NOT_RECORDED)
         scalars += self._left_over
         recorded = frozenset(self._activations)
-        measured = BatchMeasurements(as_floats(scalars), self._sizes, self._lr, self._steps, recorded)
-        self._start_batch()
-        return measured
+        return BatchMeasurements(as_floats(scalars), self._sizes, self._lr, self._steps, recorded)
 
     def end_batch(self, loss: Tensor) -> Record:
         """Return the log record of the batch that just ran, and prepare for the next batch."""
         return self.measure_batch(loss).record()
+
+
+def skips_step(optimizer: torch.optim.Optimizer) -> bool:
+    """Return whether a fused optimizer is about to skip its step, because a GradScaler has found an overflow.
+
+    Under a GradScaler, other optimizers are not called at all for a step that is skipped.
+    """
+    found = getattr(optimizer, "found_inf", None)
+    return found is not None and bool(found)
 
 
 class LeftOverGradients:
@@ -182,6 +203,12 @@ class BatchMeasurements:
     def loss(self) -> float:
         """The loss of the batch."""
         return self.values[0]
+
+    @property
+    def has_finite_gradients(self) -> bool:
+        """Whether no gradient has an entry that is NaN or infinite. A missing gradient has three NaNs, not two."""
+        ends = range(3, 1 + 3 * len(self.sizes), 3)
+        return all(math.isfinite(self.values[end - 1]) or math.isnan(self.values[end]) for end in ends)
 
     def record(self) -> Record:
         """Return the log record of the batch; docs/harness.md explains each field."""
@@ -300,6 +327,8 @@ def guard_hook(hook: Callable[..., None]) -> Callable[..., None]:
     def run(*arguments: Any) -> None:
         try:
             hook(*arguments)
+        except UserError:  # a guardrail ends the run
+            raise
         except Exception as error:
             raise HarnessFault(f"recording failed: {error}") from error
 
@@ -337,8 +366,7 @@ class LogWriter:
     def epoch(self, record: Record) -> None:
         """Write the batches that were added, then the record of an epoch."""
         self.flush()
-        self._file.write(format_record(record))
-        self._file.flush()
+        log_metrics(self._file, record)
 
     def flush(self) -> None:
         """Write the batches that were added."""

@@ -32,6 +32,13 @@ class RunSettings:
     disable_amp: bool = False
     verify: bool = False
     clip_norm: float | None = None
+    overfit_examples: int | None = None
+    keep_last: bool = False
+
+    @property
+    def overfits(self) -> bool:
+        """Whether the run trains on few examples on purpose. Then augmentation and dropout are off."""
+        return self.overfit_batch is not None or self.overfit_examples is not None
 
     def command(self, recipe: str, script: str | None = None) -> str:
         """Return the command that makes this run with the recipe's broken experiment or, if given, with a script."""
@@ -46,6 +53,39 @@ class RunSettings:
         if script is not None:
             words += ["--script", script]
         return " ".join(words)
+
+
+GuardrailMode = Literal["strict", "warn", "off"]
+GRADIENT_BOUND = 100.0
+
+
+@dataclass(frozen=True)
+class OptOut:
+    """A kind of guardrail finding that somebody allowed for a run: the kind, the reason, and the login."""
+
+    kind: str
+    reason: str
+    by: str
+
+
+@dataclass(frozen=True)
+class GuardrailPolicy:
+    """How a run reacts to guardrail findings. It never changes the bytes of a log or a checkpoint.
+
+    mode: "strict" ends the run at a hard finding, before the step of the optimizer; "warn" reports it; "off" ignores
+    it. gradient_bound: the largest gradient norm that strict mode accepts. allowed: kinds that the run ignores.
+    """
+
+    mode: GuardrailMode = "warn"
+    gradient_bound: float = GRADIENT_BOUND
+    allowed: tuple[OptOut, ...] = ()
+
+    def allows(self, kind: str) -> bool:
+        """Return whether the run ignores findings of this kind."""
+        return self.mode == "off" or any(one.kind == kind for one in self.allowed)
+
+
+DEFAULT_POLICY = GuardrailPolicy()
 
 
 @dataclass(frozen=True)
@@ -65,6 +105,7 @@ class RunJob:
     source_path: str | None = None
     resume: bool = False
     compare_with: str | None = None
+    guardrails: GuardrailPolicy = DEFAULT_POLICY
 
     def to_json(self) -> str:
         """Return the job as one line of JSON."""
@@ -74,4 +115,12 @@ class RunJob:
     def from_json(cls, text: str) -> "RunJob":
         """Return the job that `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
-        return cls(**{**fields, "settings": RunSettings(**fields["settings"])})
+        policy = fields["guardrails"]
+        allowed = tuple(OptOut(**one) for one in policy["allowed"])
+        return cls(
+            **{
+                **fields,
+                "settings": RunSettings(**fields["settings"]),
+                "guardrails": GuardrailPolicy(**{**policy, "allowed": allowed}),
+            }
+        )

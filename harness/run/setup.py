@@ -1,13 +1,12 @@
 """Set up an experiment for training: data, batches, network, optimizer and schedule."""
 
 import base64
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from harness.run.experiment import Experiment, TensorData, disable_dropout
 from harness.run.settings import RunSettings
@@ -21,18 +20,11 @@ class TrainingSetup:
     """The parts of a training run, set up for its first step.
 
     `steps` is the number of steps of the run and its schedule. adapt: a function that may change network and optimizer
-    before the schedule is built. interrupted: whether to interrupt and continue the run at the step INTERRUPTED_AT, if
-    the experiment has this constant.
+    before the schedule is built.
     """
 
     def __init__(
-        self,
-        experiment: Experiment,
-        data: TensorData,
-        settings: RunSettings,
-        *,
-        adapt: Adapt | None = None,
-        interrupted: bool = False,
+        self, experiment: Experiment, data: TensorData, settings: RunSettings, *, adapt: Adapt | None = None
     ) -> None:
         experiment.set_up(settings)
         self.experiment, self.settings = experiment, settings
@@ -40,16 +32,19 @@ class TrainingSetup:
         experiment.apply(settings)
         self.class_names = data.class_names
         training, validation = experiment.load_data(data)
-        self.inputs, self.labels = experiment.place(training, self.device)
+        self.inputs, self.labels = (
+            part[: settings.overfit_examples] for part in experiment.place(training, self.device)
+        )
         self.validation = experiment.place(validation, self.device)
         self.batch_size = min(settings.overfit_batch or experiment.batch_size, len(self.inputs))
-        self.steps_per_epoch = len(self.inputs) // min(experiment.batch_size, len(self.inputs))
+        whole_batch = min(experiment.batch_size, len(self.inputs))
+        self.steps_per_epoch = count_batches(len(self.inputs), whole_batch, drop_last=not settings.keep_last)
         self.steps = experiment.epochs * self.steps_per_epoch
         if settings.max_steps is not None:
             # If the run repeats a single batch, it can have any number of steps.
             self.steps = settings.max_steps if settings.overfit_batch else min(self.steps, settings.max_steps)
         self.model = experiment.build_model().to(self.device)
-        if settings.disable_dropout or settings.overfit_batch:
+        if settings.disable_dropout or settings.overfits:
             disable_dropout(self.model)
         self.optimizer = experiment.build_optimizer(self.model)
         if adapt is not None:
@@ -57,7 +52,6 @@ class TrainingSetup:
         self.scheduler = experiment.build_scheduler(self.optimizer, self.steps)
         self.generators = run_generators(settings.seed)
         self.served = data.validation
-        self.interrupted_at = experiment.interrupted_at if interrupted else None
         self.made = 0
 
     def prepare(self, inputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,8 +60,6 @@ class TrainingSetup:
 
     def train_on(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Make one step of the experiment and of its schedule, on a prepared batch. Return the loss."""
-        if self.made == self.interrupted_at:
-            self._interrupt()
         loss = self.experiment.train_step(self.model, self.optimizer, inputs, labels)
         if self.scheduler is not None:
             self.step_schedule(self.scheduler)
@@ -75,26 +67,8 @@ class TrainingSetup:
         return loss
 
     def step_schedule(self, scheduler: LRScheduler) -> None:
-        """Step the learning-rate schedule after a training step of the experiment."""
-        scheduler.step()
-
-    def _interrupt(self) -> None:
-        """Simulate a restart of the run: reset everything except the state that the experiment saves and loads."""
-        parts = self.model, self.optimizer, self.scheduler
-        buffer = io.BytesIO()
-        torch.save(self.experiment.call("save_checkpoint", *parts), buffer)
-        again = self.experiment.in_new_process()
-        again.apply(self.settings)
-        torch.manual_seed(self.settings.seed)
-        model = again.build_model().to(self.device)
-        optimizer = again.build_optimizer(model)
-        scheduler = again.build_scheduler(optimizer, self.steps)
-        # Change the parameters in place, because the recorder has hooks on these tensors.
-        self.model.load_state_dict(model.state_dict())
-        self.optimizer.load_state_dict(optimizer.state_dict())
-        if self.scheduler is not None and scheduler is not None:
-            self.scheduler.load_state_dict(scheduler.state_dict())
-        again.call("load_checkpoint", torch.load(io.BytesIO(buffer.getvalue())), *parts)
+        """Step the learning-rate schedule after a training step, unless it follows the validation loss of epochs."""
+        advance_schedule(scheduler)
 
     @torch.no_grad()
     def served_accuracy(self, model: nn.Module) -> float:
@@ -103,18 +77,56 @@ class TrainingSetup:
         return (self.experiment.predict(model, raw) == labels).double().mean().item()
 
 
+def advance_schedule(scheduler: LRScheduler) -> None:
+    """Step a schedule by one batch. `ReduceLROnPlateau` does nothing, because it steps once an epoch."""
+    if not isinstance(scheduler, ReduceLROnPlateau):
+        scheduler.step()
+
+
+class MinibatchLoader:
+    """Iterates over shuffled batches of tensors, epoch after epoch, like a `DataLoader`. `get_dataloader` makes it."""
+
+    def __init__(
+        self, inputs: Tensor, labels: Tensor, batch_size: int, generator: torch.Generator, drop_last: bool
+    ) -> None:
+        self.inputs, self.labels, self.batch_size = inputs, labels, batch_size
+        self.generator, self.drop_last = generator, drop_last
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        return deterministic_minibatches(
+            self.inputs, self.labels, self.batch_size, self.generator, drop_last=self.drop_last
+        )
+
+    def __len__(self) -> int:
+        return count_batches(len(self.inputs), self.batch_size, drop_last=self.drop_last)
+
+
+def get_dataloader(
+    inputs: Tensor, labels: Tensor, batch_size: int, generator: torch.Generator, *, drop_last: bool = True
+) -> MinibatchLoader:
+    """Return a loader of shuffled batches `(inputs, labels)`. Each iteration is an epoch with a new order.
+
+    drop_last: whether to drop an incomplete last batch, whose gradient and batch statistics are noisier.
+    """
+    return MinibatchLoader(inputs, labels, batch_size, generator, drop_last)
+
+
+def count_batches(examples: int, batch_size: int, *, drop_last: bool = True) -> int:
+    """Return the number of batches in an epoch."""
+    return examples // batch_size if drop_last else -(-examples // batch_size)
+
+
 def deterministic_minibatches(
-    inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator
+    inputs: Tensor, labels: Tensor, batch_size: int, rng: torch.Generator, *, drop_last: bool = True
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Return the shuffled batches `(inputs, labels)` of one epoch. Batches are copies.
 
-    An incomplete last batch is dropped.
-
     rng: a generator on the CPU, so that the order is the same on every device. Each call of this function draws one
-    permutation from it, even if the caller does not read all batches.
+    permutation from it, even if the caller does not read all batches. drop_last: whether to drop an incomplete last
+    batch.
     """
     order = torch.randperm(len(inputs), generator=rng).to(inputs.device)
-    batches = order.split(batch_size)[: len(inputs) // batch_size]
+    batches = order.split(batch_size)[: count_batches(len(inputs), batch_size, drop_last=drop_last)]
     return ((inputs[batch], labels[batch]) for batch in batches)
 
 

@@ -1,9 +1,11 @@
-"""Define a hook that runs before each optimizer step, but after the experiment's own hooks."""
+"""Define a hook that runs before each optimizer step, but after the experiment's own hooks; note losses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
 
@@ -35,3 +37,20 @@ class LastStepHook:
         for handle in self._joined.values():
             handle.remove()
         self._joined.clear()
+
+
+@contextmanager
+def note_losses(losses: list[float]) -> Iterator[None]:
+    """Note the value of each scalar from which a backward pass starts."""
+    backward = torch.autograd.backward
+
+    def note(tensors: Any, *arguments: Any, **options: Any) -> None:
+        if isinstance(tensors, Tensor) and tensors.numel() == 1:
+            losses.append(float(tensors.detach()))
+        backward(tensors, *arguments, **options)
+
+    torch.autograd.backward = note
+    try:
+        yield
+    finally:
+        torch.autograd.backward = backward

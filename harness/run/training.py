@@ -5,23 +5,27 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from harness.errors import UserError
 from harness.files import write_whole
-from harness.run.checkpoint import checkpoint_bytes, load_checkpoint, restore_rng_states, rng_states
+from harness.run.checkpoint import load_checkpoint, restore_rng_states, rng_states, save_checkpoint
+from harness.run.details import Details, confusion_matrix, cut_details
 from harness.run.evaluation import evaluate_in_eval_mode, largest_change, statistics_of
 from harness.run.experiment import Experiment, TensorData
 from harness.run.files import CHECKPOINT, INPUT_SHEET, METRICS_LOG
 from harness.run.guardrails import GuardrailFinding, Guardrails
 from harness.run.metrics_log import Record, batch_records, read_metrics_log
 from harness.run.recorder import BatchMeasurements, LogWriter, Recorder
-from harness.run.settings import RunSettings
-from harness.run.setup import TrainingSetup, deterministic_minibatches, input_sheet
+from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy, RunSettings
+from harness.run.setup import TrainingSetup, get_dataloader, input_sheet
+from harness.run.step_guard import StepGuard
 
 BEST_CHECKPOINT = "best.pt"
 ShowProgress = Callable[[int, int, float], None]
@@ -35,22 +39,27 @@ def train(
     *,
     resume: bool = False,
     progress: ShowProgress | None = None,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
+    instruments: bool = False,
 ) -> "TrainingRun":
     """Make a whole training run and write `metrics.log`, `checkpoint.pt` and `best.pt` into `folder`.
 
     `checkpoint.pt` is written after every epoch. If `resume`, the run continues from `checkpoint.pt`, and its files get
     the same bytes as if it had never stopped. `progress(step, steps, loss)` is called after every batch.
 
+    policy: how the run reacts to findings of the guardrails. instruments: whether to write `details.log` and,
+    at the first step with a value that is not finite, a `.badstep` file.
+
     Returns the finished run. Raises `UserError` for a mistake in the experiment, and for settings that do not fit the
-    experiment.
+    experiment, and `GuardrailStop` if a guardrail ends the run.
     """
-    return TrainingRun(experiment, data, settings, folder, progress).run(resume)
+    return TrainingRun(experiment, data, settings, folder, progress, policy, instruments).run(resume)
 
 
 class TrainingRun(TrainingSetup):
     """One training run: it loops over the batches and writes the files.
 
-    `position` contains the current epoch and step, the best metric, and whether the experiment stopped early.
+    `position` contains the current epoch and step, and the best metric.
     """
 
     def __init__(
@@ -60,13 +69,17 @@ class TrainingRun(TrainingSetup):
         settings: RunSettings,
         folder: Path,
         progress: ShowProgress | None,
+        policy: GuardrailPolicy = DEFAULT_POLICY,
+        instruments: bool = False,
     ) -> None:
-        super().__init__(experiment, data, settings, interrupted=settings.overfit_batch is None)
+        super().__init__(experiment, data, settings)
         self.folder = folder
         self.progress = progress or (lambda step, steps, loss: None)
-        self.guardrails = Guardrails()
+        self.policy, self.guardrails = policy, Guardrails(policy)
+        self.details = Details(lambda: int(self.position["step"])) if instruments else None
+        self.guard = StepGuard(policy, folder if instruments else None, lambda: int(self.position["step"]))
         self.findings: list[GuardrailFinding] = []
-        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None, "stopped": False}
+        self.position: dict[str, Any] = {"epoch": 0, "step": 0, "best": None}
         self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
@@ -76,12 +89,18 @@ class TrainingRun(TrainingSetup):
         if resume and (self.folder / CHECKPOINT).exists():
             self._restore()
         log_path = self.folder / METRICS_LOG
+        self.guard.add(self.model)
+        continues = self.position["step"] > 0
         with (
-            log_path.open("a" if self.position["step"] else "w", encoding="utf-8") as file,
+            log_path.open("a" if continues else "w", encoding="utf-8") as file,
+            self.details.install(self.folder, continues=continues) if self.details else nullcontext(),
             LogWriter(file, self._note) as log,
-            Recorder(self.model, clip_norm=self.settings.clip_norm) as recorder,
+            Recorder(self.model, clip_norm=self.settings.clip_norm, before_step=self._before_step) as recorder,
+            self.guard.install(),
         ):
-            while self.position["step"] < self.steps and not self.position["stopped"]:
+            if self.details:
+                self.details.add(self.model)
+            while self.position["step"] < self.steps:
                 self._epoch(recorder, log)
         return self
 
@@ -95,6 +114,8 @@ class TrainingRun(TrainingSetup):
             self.progress(self.position["step"], self.steps, measured.loss)
         self.last_epoch = self.evaluate(last=self.position["step"] == self.steps)
         log.epoch(self.last_epoch)
+        if self.details:
+            self.details.end_epoch()
         self.position["epoch"] += 1
         self._save()
 
@@ -103,7 +124,9 @@ class TrainingRun(TrainingSetup):
         if self.settings.overfit_batch:
             batch = self.inputs[: self.batch_size], self.labels[: self.batch_size]
             return itertools.repeat(batch, self.steps_per_epoch)
-        return deterministic_minibatches(self.inputs, self.labels, self.batch_size, order)
+        return iter(
+            get_dataloader(self.inputs, self.labels, self.batch_size, order, drop_last=not self.settings.keep_last)
+        )
 
     def step(self, recorder: Recorder, inputs: Tensor, labels: Tensor) -> BatchMeasurements:
         """Prepare a batch, make a training step on it, and return the measurements."""
@@ -111,12 +134,24 @@ class TrainingRun(TrainingSetup):
         if self.position["step"] == 0:
             sheet = input_sheet(inputs, labels, self.class_names)
             write_whole({self.folder / INPUT_SHEET: json.dumps(sheet).encode()}, durable=False)
+        self.guard.batch = inputs, labels
         measured = recorder.measure_batch(self.train_on(inputs, labels))
+        if self.details:
+            self.details.end_batch()
+        self.findings = self.guard.after_batch(measured) + self.findings  # as in a run that was not resumed
         self.position["step"] += 1
         return measured
 
+    def _before_step(self, optimizer: torch.optim.Optimizer, measure: Callable[[], BatchMeasurements]) -> None:
+        if self.details:
+            self.details.before_step(optimizer)
+        if self.policy.mode != "off":
+            self.guard.before_step(optimizer, measure)
+
     def _note(self, record: Record) -> None:
         self.last_batch = record
+        if self.details:
+            self.details.write(record)
         if self.first_non_finite_step is None and not math.isfinite(record["loss"]):
             self.first_non_finite_step = record["step"]
         self.findings += self.guardrails.check(record)
@@ -124,8 +159,8 @@ class TrainingRun(TrainingSetup):
     def evaluate(self, *, last: bool) -> Record:
         """Call the experiment's `evaluate`, restore the random states, and return the record of the epoch.
 
-        Then the experiment's `end_epoch` is called, which may store weights and stop the training. After the last
-        epoch, the evaluation is repeated with the same weights, and the harness also evaluates them in eval mode.
+        After the last epoch, the evaluation is repeated with the same weights, and the harness also evaluates them in
+        eval mode.
         """
         generators = rng_states()
         before = [buffer.clone() for buffer in statistics_of(self.model)]
@@ -133,12 +168,16 @@ class TrainingRun(TrainingSetup):
         metrics = self.experiment.evaluate(self.model, *self.validation)
         record |= metrics
         record["eval_buffer_change"] = largest_change(before, statistics_of(self.model))
-        evaluated = copy.deepcopy(self.model)
-        self.position["stopped"] = self.experiment.end_epoch(self.model, metrics)
-        if last or self.position["stopped"]:
-            again = self.experiment.evaluate(copy.deepcopy(evaluated), *self.validation)
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step(metrics["val_loss"] if metrics["val_loss"] is not None else math.nan)
+        if last:
+            again = self.experiment.evaluate(copy.deepcopy(self.model), *self.validation)
             record |= {f"{name}_repeated": value for name, value in again.items()}
+            evaluated = copy.deepcopy(self.model)  # in eval mode after the next line
             record |= evaluate_in_eval_mode(self.experiment, evaluated, *self.validation)
+            if self.details and (counts := confusion_matrix(evaluated, *self.validation)) is not None:
+                classes = list(self.class_names)
+                self.details.add_confusion({"epoch": record["epoch"], "confusion": counts, "classes": classes})
             if self.experiment.serves:
                 record["val_accuracy_served"] = self.served_accuracy(copy.deepcopy(self.model))
         restore_rng_states(generators)
@@ -164,8 +203,7 @@ class TrainingRun(TrainingSetup):
         improved = best is None or math.isnan(best) or score > best
         if improved:
             self.position["best"] = score
-        data = checkpoint_bytes(self._state())
-        write_whole({self.folder / CHECKPOINT: data}, durable=False)
+        data = save_checkpoint(self.folder / CHECKPOINT, self._state())
         if improved:
             write_whole({self.folder / BEST_CHECKPOINT: data}, durable=False)
 
@@ -188,9 +226,12 @@ class TrainingRun(TrainingSetup):
         restore_rng_states(state["rng"])
         self.position = {key: state[key] for key in self.position}
         self.made = self.position["step"]
+        if self.details:
+            cut_details(self.folder, steps=self.position["step"], epochs=self.position["epoch"])
         records = _truncate_log(self.folder / METRICS_LOG, epochs=self.position["epoch"])
         for record in batch_records(records):
             self._note(record)
+            self.guard.recall(record)
         self.last_epoch = records[-1]
 
 

@@ -35,11 +35,11 @@ from harness.canonical_setup import canonical_setup
 from harness.run.checkpoint import canonical, restore_rng_states, rng_states
 from harness.run.recorder import guard_hook
 from harness.run.settings import RunSettings
-from harness.run.step_hooks import LastStepHook
+from harness.run.step_hooks import LastStepHook, note_losses
 from harness.scripts import workers
 from harness.scripts.numerics import apply_script_numerics
 from harness.scripts.ranks import SecondRank
-from harness.scripts.recording import first_tensor, note_losses
+from harness.scripts.recording import first_tensor
 from harness.scripts.run import call_script, main_program, module_track, parts_of
 from harness.scripts.script import CHECKPOINT, Script
 

@@ -4,8 +4,8 @@ The script does not know about it. Networks are found when the script first call
 """
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from harness.run.details import Details
 from harness.run.recorder import (
     PLACES,
     BatchMeasurements,
@@ -25,7 +26,8 @@ from harness.run.recorder import (
     guard_hook,
     mean_and_variance,
 )
-from harness.run.step_hooks import LastStepHook
+from harness.run.step_guard import StepGuard
+from harness.run.step_hooks import LastStepHook, note_losses
 
 # New networks are looked for up to this update. Most scripts call all their networks before the first one, and the
 # search costs time at each call of a layer.
@@ -36,11 +38,19 @@ _NOT_RECORDED = (math.nan, math.nan)
 class Recording:
     """Measures the updates of a script while it runs. `on_update` gets each of them.
 
+    guard: judges each step before the optimizer makes it, or None. details: writes `details.log`, or None.
+
     Use it as a context manager, which removes all hooks at the end. `networks` has the networks in the order of their
     first calls; `losses` the losses whose backward passes came since the last update.
     """
 
-    def __init__(self, on_update: Callable[[BatchMeasurements], None]) -> None:
+    def __init__(
+        self,
+        on_update: Callable[[BatchMeasurements], None],
+        guard: StepGuard | None = None,
+        details: Details | None = None,
+    ) -> None:
+        self._guard, self._details = guard, details
         self._on_update = on_update
         self.networks: list[nn.Module] = []
         self.losses: list[float] = []
@@ -87,6 +97,9 @@ class Recording:
             return
         prefix = f"{type(network).__name__}." if self.networks else ""
         self.networks.append(network)
+        for watch in (self._guard, self._details):
+            if watch is not None:
+                watch.add(network)
         for name, parameter in new.items():
             self._names[id(parameter)] = prefix + name
             found = self._left_over[id(parameter)] = []
@@ -124,14 +137,23 @@ class Recording:
         rate = max(float(group["lr"]) for group in optimizer.param_groups)
         self._measured = scalars, sizes, rate, frozenset(self._outputs)
         self._outputs.clear()
+        if self._details is not None:
+            self._details.before_step(optimizer)
+        if self._guard is not None:
+            self._guard.before_step(optimizer, self._measurements)
+
+    def _measurements(self) -> BatchMeasurements:
+        """Return the measurements of the step that the optimizer makes."""
+        assert self._measured is not None
+        scalars, sizes, rate, outputs = self._measured
+        loss = sum(self.losses) if self.losses else math.nan  # `fsum` would give other bytes
+        return BatchMeasurements(as_floats([loss, *scalars]), sizes, rate, 1, outputs)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
         if self._measured is None:
             return
-        scalars, sizes, rate, outputs = self._measured
+        measured = self._measurements()
         self._measured = None
-        loss = sum(self.losses) if self.losses else math.nan
-        measured = BatchMeasurements(as_floats([loss, *scalars]), sizes, rate, 1, outputs)
         self._on_update(measured)
         self.losses.clear()
         self.updates += 1
@@ -147,20 +169,3 @@ def first_tensor(output: Any) -> Tensor | None:
         output = tuple(output.values())
     parts = output if isinstance(output, list | tuple) else ()
     return next((found for part in parts if (found := first_tensor(part)) is not None), None)
-
-
-@contextmanager
-def note_losses(losses: list[float]) -> Iterator[None]:
-    """Note the value of each scalar from which a backward pass starts."""
-    backward = torch.autograd.backward
-
-    def note(tensors: Any, *arguments: Any, **options: Any) -> None:
-        if isinstance(tensors, Tensor) and tensors.numel() == 1:
-            losses.append(float(tensors.detach()))
-        backward(tensors, *arguments, **options)
-
-    torch.autograd.backward = note
-    try:
-        yield
-    finally:
-        torch.autograd.backward = backward

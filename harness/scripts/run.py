@@ -21,13 +21,15 @@ from torch.utils.data import DataLoader
 from harness.canonical_setup import canonical_setup
 from harness.errors import UserError
 from harness.files import write_whole
+from harness.run.details import Details, cut_details
 from harness.run.experiment import HarnessFault, mistake
 from harness.run.files import CHECKPOINT, INPUT_SHEET, METRICS_LOG
 from harness.run.guardrails import GuardrailFinding, Guardrails
 from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log
 from harness.run.recorder import BatchMeasurements, LogWriter
-from harness.run.settings import RunSettings
+from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy, RunSettings
 from harness.run.setup import input_sheet
+from harness.run.step_guard import StepGuard
 from harness.run.training import ShowProgress
 from harness.scripts.numerics import apply_script_numerics
 from harness.scripts.ranks import SecondRank
@@ -50,17 +52,19 @@ def run_script(
     resume: bool = False,
     emulate: bool = False,
     progress: ShowProgress | None = None,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
+    instruments: bool = False,
 ) -> "ScriptRun":
     """Make a whole run of a script and write `metrics.log` and `checkpoint.pt` into `folder`.
 
     data: the file for `--data`. The script writes into `folder`/out. If `resume`, the run continues from the script's
     checkpoint. emulate: emulate the workers of loaders in this process. `progress(step, 0, loss)` is called after every
-    update; the number of all updates is unknown.
+    update; the number of all updates is unknown. policy, instruments: as for `harness.run.training.train`.
 
     Returns the finished run. Raises `UserError` for a mistake in the script, and for settings that a script does not
-    have.
+    have, and `GuardrailStop` if a guardrail ends the run.
     """
-    return ScriptRun(script, settings, folder, emulate, progress).run(data, resume)
+    return ScriptRun(script, settings, folder, emulate, progress, policy, instruments).run(data, resume)
 
 
 def evaluate_checkpoint(script: Script, data: Path, out: Path) -> Record:
@@ -96,18 +100,27 @@ class ScriptRun:
     """One run of a script, with what `harness.run.training.TrainingRun` has, too, for the files of a run."""
 
     def __init__(
-        self, script: Script, settings: RunSettings, folder: Path, emulate: bool, progress: ShowProgress | None
+        self,
+        script: Script,
+        settings: RunSettings,
+        folder: Path,
+        emulate: bool,
+        progress: ShowProgress | None,
+        policy: GuardrailPolicy,
+        instruments: bool,
     ) -> None:
         self._script, self._settings, self._folder, self._emulate = script, settings, folder, emulate
         self._progress = progress or (lambda step, steps, loss: None)
-        self._guardrails = Guardrails()
+        self._guardrails = Guardrails(policy)
         self.findings: list[GuardrailFinding] = []
         self.position = {"step": 0, "epoch": 0}
         self.first_non_finite_step: int | None = None
         self.last_batch: Record = {}
         self.last_epoch: Record = {}
         self.batch_size = 0
-        self._recording = Recording(self._update)
+        self._guard = StepGuard(policy, folder if instruments else None, lambda: self.position["step"])
+        self._details = Details(lambda: self.position["step"]) if instruments else None
+        self._recording = Recording(self._update, self._guard, self._details)
 
     def run(self, data: Path, resume: bool) -> "ScriptRun":
         """Make the run, or continue it if `resume`; see `run_script`."""
@@ -127,7 +140,10 @@ class ScriptRun:
                 self._become_second()
             log_path = self._folder / METRICS_LOG
             self._file = stack.enter_context(log_path.open("a" if continues else "w", encoding="utf-8"))
+            if self._details:
+                stack.enter_context(self._details.install(self._folder, continues=continues))
             self._log = stack.enter_context(LogWriter(self._file, self._note))
+            stack.enter_context(self._guard.install())
             stack.enter_context(self._recording)
             storage = Storage(self._folder, self._position, self._cut_log if continues else None, saves=not pair.rank)
             stack.enter_context(storage.install())
@@ -151,12 +167,17 @@ class ScriptRun:
         self._progress = lambda step, steps, loss: None
 
     def _update(self, measured: BatchMeasurements) -> None:
+        if self._details:
+            self._details.end_batch()
         self._log.batch(dict(self.position), measured)
+        self.findings = self._guard.after_batch(measured) + self.findings  # as in a run that was not resumed
         self.position["step"] += 1
         self._progress(self.position["step"], 0, measured.loss)
 
     def _note(self, record: Record) -> None:
         self.last_batch = record
+        if self._details:
+            self._details.write(record)
         if self.first_non_finite_step is None and not math.isfinite(record["loss"]):
             self.first_non_finite_step = record["step"]
         self.findings += self._guardrails.check(record)
@@ -172,6 +193,8 @@ class ScriptRun:
 
     def _position(self, digest: str) -> LogPlace:
         self._log.flush()
+        if self._details:
+            self._details.end_epoch()  # a resumed run continues after these lines
         return LogPlace(digest, self._file.tell(), self.position["step"], self.position["epoch"])
 
     def _cut_log(self, found: LogPlace | None) -> None:
@@ -180,17 +203,21 @@ class ScriptRun:
         path = self._folder / METRICS_LOG
         records = parse_log(path.read_bytes()[:size].decode(), str(path))
         self._file.truncate(size)
+        cut_details(self._folder, steps=found.updates if found else 0, epochs=found.evaluations if found else 0)
         for record in batch_records(records):
             self._note(record)
+            self._guard.recall(record)
         self.last_epoch = next(reversed(epoch_records(records)), {})
         self.position = {"step": found.updates if found else 0, "epoch": found.evaluations if found else 0}
 
     def _batch(self, batch: Any) -> None:
-        """Write the page's sheet of inputs from the first batch of tensors."""
-        if self.batch_size or not torch.is_grad_enabled():
+        """Write the page's sheet of inputs from the first batch of tensors. Each batch is passed to the guard."""
+        if not torch.is_grad_enabled():
             return
         found = [part for part in parts_of(batch) if isinstance(part, Tensor) and part.dim()]
-        if not found:
+        if found:
+            self._guard.batch = found
+        if self.batch_size or not found:
             return
         self.batch_size = len(found[0])
         labels = found[1] if len(found) > 1 and len(found[1]) == len(found[0]) else torch.zeros(len(found[0]), 0)
@@ -200,11 +227,11 @@ class ScriptRun:
 
 def _refuse(settings: RunSettings) -> None:
     """Raise `UserError` for a setting that only experiments with functions have."""
-    for name in ("epochs", "batch_size", "max_steps", "overfit_batch", "clip_norm"):
+    for name in ("epochs", "batch_size", "max_steps", "overfit_batch", "overfit_examples", "clip_norm"):
         if getattr(settings, name) is not None:
             option = name.replace("_", "-")
             raise UserError(f"This experiment is a script, which has no --{option}: change its constants instead.")
-    for name in ("disable_augment", "disable_dropout", "disable_amp", "verify"):
+    for name in ("disable_augment", "disable_dropout", "disable_amp", "verify", "keep_last"):
         if getattr(settings, name):
             option = name.replace("_", "-")
             raise UserError(f"This experiment is a script, which has no --{option}: edit the script instead.")

@@ -40,7 +40,7 @@ def _command_of(check: Check) -> click.Command:
         _measure((check.name,), **given)
 
     words = f"{check.question}\n\n{check.documentation}"
-    return click.command(check.name.replace("_", "-"), help=words, short_help=check.question)(run)
+    return click.command(check.verb, help=words, short_help=check.question)(run)
 
 
 def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **options: Any) -> None:
@@ -76,6 +76,8 @@ def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **
 @_on_a_target
 def triage(**given: Any) -> None:
     """Run nearly all checks on an experiment, and say where to look for the fault.
+
+    First come the checks that tell most, not the shortest ones; harness checks shows the minutes that each takes you.
 
     SCRIPT.py may be a file with the functions of an experiment (load_data, build_model, build_optimizer,
     build_scheduler, prepare_batch, compute_loss, train_step, evaluate) and the constants EPOCHS and BATCH_SIZE. Any
@@ -130,6 +132,9 @@ def checks(page: Path | None) -> None:
         page.write_text(documentation(), encoding="utf-8", newline="\n")
         return
     width = max(map(len, every_check()))
+    click.echo(
+        "In the order of triage, which begins with the checks that tell most. You need the given minutes for a result."
+    )
     of_functions = [load_check(name) for name in check_names()]
     for title, listed in (
         ("Of experiments with functions", of_functions),
@@ -137,8 +142,8 @@ def checks(page: Path | None) -> None:
     ):
         click.secho(title, bold=True)
         for check in listed:
-            line = f"{check.name.replace('_', '-'):<{width}}  {check.question}"
-            click.echo(fold(line, terminal_width(), hang=width + 2))
+            line = f"{check.name.replace('_', '-'):<{width}}  {check.minutes:g} min  {check.question}"
+            click.echo(fold(line, terminal_width(), hang=width + 9))
     click.echo("Next: to run nearly all of them, harness triage EXERCISE, or harness triage SCRIPT.py")
 
 

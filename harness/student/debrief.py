@@ -18,6 +18,7 @@ from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import load_variants
 from harness.recipes.recipe import HEALTHY, SOLUTIONS, KitRecipe, Recipe
 from harness.student.attempts import Attempt, edit_of
+from harness.student.solution import NOTES_ALONE
 from harness.workspace.workspace import Workspace
 
 _SECTION = re.compile(r"^\*\*([^*\n]+)\.\*\*", re.MULTILINE)
@@ -41,12 +42,14 @@ def show_debrief(workspace: Workspace, attempt: Attempt) -> None:
         _print_heading(console, "Cause")
         _sentence(console, f"{HEALTHY}: {recipe.cause}. Your edit was not necessary.")
         return
+    if len(recipe.causes) > 1:
+        console.print()
+        _sentence(console, NOTES_ALONE)
     for cause in recipe.causes:
         one = load_recipe(cause)
         notes = read_notes(SOLUTIONS / cause / "notes.md")
-        _print_heading(
-            console, f"The cause: {cause}, {one.cause}" if len(recipe.causes) > 1 else f"The cause: {one.cause}"
-        )
+        is_named = cause == workspace.recipe  # the name of a hidden exercise does not tell the fault
+        _print_heading(console, f"The cause: {one.cause}" if is_named else f"The cause: {cause}, {one.cause}")
         _sections(console, notes, _CAUSE)
         _print_heading(console, "How to find it")
         for line in _evidence(one, workspace.recipe, notes):
@@ -56,7 +59,7 @@ def show_debrief(workspace: Workspace, attempt: Attempt) -> None:
             _print_heading(console, "Known fixes")
             for line in _fixes(one, attempt):
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
-        _sections(console, notes, {"Fix": ""})
+        _sections(console, notes, {"Fix": "" if len(recipe.causes) == 1 else "Known fix"})
         _sections(console, notes, _AFTER)
 
 
@@ -137,7 +140,7 @@ def _sections(console: Console, notes: dict[str, str], titles: dict[str, str]) -
         if heading and title != "Cause":
             _print_heading(console, heading)
         text = notes[title]
-        console.print(
-            Markdown(text) if console.is_terminal else " ".join(text.split()),
-            markup=False, highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        if console.is_terminal:
+            console.print(Markdown(text))  # with soft_wrap, lines would break inside words
+        else:
+            console.print(" ".join(text.split()), markup=False, highlight=False, soft_wrap=True)

@@ -13,14 +13,22 @@ from typing import TYPE_CHECKING
 from harness.errors import Stopped, UserError, name_place, printable
 from harness.files import write_whole
 from harness.recipes.catalogue import SUITE, Catalogue
-from harness.recipes.recipe import Recipe
+from harness.recipes.recipe import HEALTHY, Recipe
 from harness.run.files import CHECKPOINT, EXPERIMENT, META, METRICS_LOG, RESULT
 from harness.run.metrics_log import read_metrics_log
 from harness.run.options import RunOptions
 from harness.run.provenance import harness_hash
-from harness.run.settings import RunName
+from harness.run.settings import DEFAULT_POLICY, GuardrailPolicy, RunName
 from harness.student.runs import launch, workspace_job
-from harness.workspace.progress import note_progress, note_student, noted_student, progress_of
+from harness.workspace.progress import (
+    note_begin,
+    note_explained,
+    note_progress,
+    note_solved,
+    note_student,
+    noted_student,
+    progress_of,
+)
 from harness.workspace.workspace import (
     CHECKED,
     RUNS,
@@ -46,6 +54,7 @@ def start_exercise(
     resume: bool = False,
     bar: bool = True,
     catalogue: Catalogue = SUITE,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
 ) -> tuple[Workspace, bool]:
     """Make the workspace and the broken run unless they exist.
 
@@ -57,7 +66,8 @@ def start_exercise(
     prediction = progress_of(workspace.folder).prediction
     if workspace.has_run("broken") or (recipe.predict and prediction is None):
         return workspace, False
-    launch(workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume), bar=bar)
+    job = workspace_job(workspace, recipe, "broken", recipe.broken_source(), resume=resume)
+    launch(dataclasses.replace(job, guardrails=policy), bar=bar)
     if prediction is not None:
         from harness.student.prediction import half_rate_folder, with_half_rate
 
@@ -95,6 +105,7 @@ def make_workspace(
             workspace = create_workspace(work, recipe_id, recipe.broken_source(), settings, catalogue)
         if student is not None:
             note_student(work, student)
+        note_begin(folder)
     return workspace, recipe
 
 
@@ -157,13 +168,15 @@ def verify_exercise(
     resume: bool = False,
     bar: bool = True,
     catalogue: Catalogue = SUITE,
+    policy: GuardrailPolicy = DEFAULT_POLICY,
 ) -> Workspace:
     """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace."""
     recipe = catalogue.find(recipe_id)
     workspace = _open_with_options(recipe, work, options, catalogue)
     workspace.require_run("broken")
     source = read_source(workspace.experiment)
-    launch(workspace_job(workspace, recipe, "fixed", source, resume=resume), bar=bar)
+    job = workspace_job(workspace, recipe, "fixed", source, resume=resume)
+    launch(dataclasses.replace(job, guardrails=policy), bar=bar)
     return workspace
 
 
@@ -184,11 +197,36 @@ def judge_attempt(workspace: Workspace, say: "SayItem" = lambda item: None) -> "
     if recipe.is_case and before.read_bytes() == after.read_bytes():
         return keep_attempt(workspace, [])  # a verdict would reveal whether this case is broken at all
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
-    return keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
+    attempt = keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
+    if attempt.fixed and not recipe.is_healthy:  # a sound run needs a claim, not an edit
+        note_solved(workspace.folder, recipe.causes, attempt.number)
+    return attempt
+
+
+def claim_healthy(workspace: Workspace) -> bool:
+    """Judge the student's claim that nothing is broken in a hidden exercise, and return whether it is right.
+
+    A right claim solves the exercise; a wrong one counts as an attempt. Raises `UserError` for another exercise, and if
+    the broken run was not made.
+    """
+    from harness.student.attempts import list_attempts
+
+    recipe = workspace.exercise
+    if not recipe.is_case:
+        raise UserError(f"{recipe.id} has a fault: remove --healthy (HEALTHY=1), which is for hidden exercises.")
+    if recipe.course is not None:
+        raise UserError(f"Your course judges {recipe.id}: name the cause {HEALTHY} in {workspace.report} instead.")
+    workspace.require_run("broken")
+    folder = workspace.folder
+    if recipe.is_healthy:
+        note_solved(folder, recipe.causes, len(list_attempts(workspace)) + 1)
+    elif progress_of(folder).solved is None:
+        note_progress(folder, wrong_claims=progress_of(folder).wrong_claims + 1)
+    return recipe.is_healthy
 
 
 def name_differing_checks(workspace: Workspace) -> "tuple[str, ...]":
-    """Return the checks that differ in the last attempt at a mystery, and store that the student asked for them.
+    """Return the checks that differ in the last attempt at a hidden exercise, and store that the student asked.
 
     Raises `UserError` if no attempt has the current experiment, or if its checks were not run or do not differ.
     """
@@ -242,6 +280,8 @@ def check_exercise(recipe_id: str, work: Path) -> "tuple[Workspace, list[CheckIt
 
         items = [*check_workspace(workspace, rerun, outcomes), *_goal_items(workspace)]
     known.save([run for run in RUNS if any(one.id == f"{run}: repeats" and one.outcome == "passed" for one in items)])
+    if all(one.outcome == "passed" for one in items):
+        note_explained(workspace.folder)
     return workspace, items
 
 

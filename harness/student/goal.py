@@ -66,7 +66,7 @@ def describe_goal(recipe: Recipe, dataset: str) -> list[str]:
 
     For a hidden exercise, use its own sentences instead (`harness.student.summary`).
     """
-    lines = ["the log shows no symptom any more"] if _symptoms(recipe, dataset) else []
+    lines = ["the log shows no symptom any more"] if symptoms_of(recipe, dataset) else []
     if recipe.goal is not None and dataset == recipe.dataset:
         lines += [_describe_bound(*item) for item in _figures(recipe.goal)]
     compared = dataset == recipe.dataset and (EXERCISES / recipe.id / BEHAVIOUR).is_file()
@@ -162,7 +162,7 @@ def _judge_log(
     if settings.epochs is None and settings.batch_size is None:
         if not all(math.isfinite(record["loss"]) for record in batch_records(records)[-1:]):
             return [GoalItem(says="the loss is finite", reached=False, found="the last loss is NaN or infinite")], []
-        for symptom in _symptoms(recipe, settings.dataset):
+        for symptom in symptoms_of(recipe, settings.dataset):
             (uncertain if symptom.signal in _OF_LOSS else certain).append(_gone(symptom, records))
         if goal is not None and settings.dataset == recipe.dataset:
             chance, last = 1 / len(CLASS_NAMES[recipe.dataset] or (0,)), epoch_records(records)[-1]
@@ -281,7 +281,7 @@ def _as_healthy(comparison: Comparison) -> GoalItem:
     return GoalItem(says=AS_HEALTHY, reached=True, found=found)
 
 
-def _symptoms(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
+def symptoms_of(recipe: Recipe, dataset: str) -> tuple[Symptom, ...]:
     """Return the symptoms of a recipe.
 
     A student's kit stores symptoms by cause, and no symptoms for the cases of a course.

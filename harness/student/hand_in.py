@@ -10,7 +10,7 @@ from harness.files import write_with_sha256
 from harness.submission.archive import SUFFIX, build_submission, deterministic_tar_gz, student_name, with_manifest
 from harness.submission.check import check_workspace
 from harness.submission.check_run import CheckItem
-from harness.workspace.progress import note_progress
+from harness.workspace.progress import note_explained, note_progress
 from harness.workspace.workspace import Workspace
 from harness.written.workspace import FileWorkspace, file_items
 
@@ -44,6 +44,8 @@ def submit(workspace: Workspace | FileWorkspace, student: str, out: Path, *, han
     write_with_sha256(path, data)
     if handed_in:
         note_progress(workspace.folder, handed_in=path.name)
+        if not warnings:
+            note_explained(workspace.folder)
     return Tarball(path, hashlib.sha256(data).hexdigest(), tuple(warnings))
 
 

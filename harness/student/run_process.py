@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from harness.run.files import CHECKPOINT, CHECKSUM, EXPERIMENT, META, METRICS_LO
 from harness.run.launch import Reporter, serve
 from harness.run.metrics_log import to_strict
 from harness.run.provenance import git_commit, harness_hash, platform_class, versions
-from harness.run.settings import RunJob
+from harness.run.settings import DEFAULT_POLICY, RunJob
 
 if TYPE_CHECKING:  # imported only in functions: torch needs its environment variables before its import
     from harness.data.datasets import Dataset
@@ -79,7 +80,14 @@ def _train(job: RunJob, partial: Path, reporter: Reporter) -> tuple["TrainingRun
     data = load_dataset(job.settings.dataset)
     experiment = load_experiment(_source_path(job, partial), job.source)
     training = train(
-        experiment, tensor_data(data), job.settings, partial, resume=job.resume, progress=reporter.progress
+        experiment,
+        tensor_data(data),
+        job.settings,
+        partial,
+        resume=job.resume,
+        progress=reporter.progress,
+        policy=job.guardrails,
+        instruments=True,
     )
     return training, data
 
@@ -93,7 +101,16 @@ def _run_script(job: RunJob, partial: Path, reporter: Reporter) -> tuple["Script
     data = load_folder(job.settings.dataset)
     script = Script(_source_path(job, partial), job.source)
     files = data.write(partial / _DATA)
-    training = run_script(script, files, job.settings, partial, resume=job.resume, progress=reporter.progress)
+    training = run_script(
+        script,
+        files,
+        job.settings,
+        partial,
+        resume=job.resume,
+        progress=reporter.progress,
+        policy=job.guardrails,
+        instruments=True,
+    )
     shutil.rmtree(files)
     return training, data
 
@@ -139,6 +156,8 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
 
 def _provenance(job: RunJob, training: "TrainingRun | ScriptRun", data: "Dataset | DataFolder") -> dict[str, Any]:
     settings = job.settings
+    # Default runs have no such entry, so that their bytes do not depend on it.
+    policy = {} if job.guardrails == DEFAULT_POLICY else {"guardrails": asdict(job.guardrails)}
     return {
         "format_version": 1,
         "recipe": job.recipe,
@@ -155,6 +174,7 @@ def _provenance(job: RunJob, training: "TrainingRun | ScriptRun", data: "Dataset
         "batch_size": training.batch_size,
         "versions": versions(),
         "platform_class": platform_class(settings.numerics, settings.device),
+        **policy,
     }
 
 

@@ -17,6 +17,7 @@ from harness.checks.core.report import READ, CheckReport, Line, choice_lines, un
 from harness.console.terminal import fold
 from harness.errors import UserError
 from harness.recipes.catalogue import is_case, load_recipe
+from harness.recipes.mysteries import is_hidden
 from harness.recipes.recipe import Triage, listed_ids
 from harness.run.options import DEFAULT_SEED, RunOptions, check_dataset
 from harness.run.settings import RunSettings
@@ -27,6 +28,7 @@ from harness.workspace.workspace import SETTINGS, make_command, open_workspace, 
 _BLIND_SPOTS = "A fault may remain in these areas, which no check judges completely:"
 _READ_AGAIN = f"{READ}experiment.py again, these areas first. Does the code do anything that no check measures?"
 _SAY_HEALTHY = "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment."
+_CLAIM_HEALTHY = "If you find nothing wrong, do not edit the experiment: harness verify {name} --healthy"
 _STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
 DEFAULT_DATASET = "digits"
 # The keys that a course may hide, because they reveal the outcome of a check.
@@ -155,7 +157,9 @@ def screen_lines(
         yield from (Line(line, 2, 2) for line in blind_spot_lines(source))
         if not reports[0].target.endswith(".py"):
             fixed = f"If you have fixed it: harness verify {shlex.quote(reports[0].target)}"
-            following = [_READ_AGAIN, _SAY_HEALTHY if is_case(reports[0].target) else fixed]
+            name = reports[0].target
+            healthy = _CLAIM_HEALTHY.format(name=name) if is_hidden(name) else _SAY_HEALTHY
+            following = [_READ_AGAIN, healthy if is_case(name) else fixed]
     if following:
         yield Line("Next:", tone="heading")
     for line in following:

@@ -16,7 +16,7 @@ _NOTHING_WRONG = (
     " nothing wrong. Then change one line that looks odd, run the experiment, and compare both runs. If they are"
     " alike, the line is harmless."
 )
-_ALONE = "These notes describe runs with only one of the faults. With both, or with another seed, values differ:"
+NOTES_ALONE = "These notes describe runs with only one of the faults. With both, or with another seed, values differ:"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Solution:
 def solution_of(recipe: Recipe) -> Solution:
     """Return the solution of an exercise. Raises `UserError` in a course kit, which has no solutions."""
     fix = edit_of(recipe.broken_source(), recipe.healthy_source(), ("broken", "fixed"))
-    remark = _NOTHING_WRONG if recipe.is_healthy else _ALONE if len(recipe.causes) > 1 else ""
+    remark = _NOTHING_WRONG if recipe.is_healthy else NOTES_ALONE if len(recipe.causes) > 1 else ""
     paths = [SOLUTIONS / cause / "notes.md" for cause in recipe.causes]
     notes = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
     return Solution(f"{recipe.id}: {recipe.cause}.", fix, remark, notes)
@@ -50,12 +50,12 @@ def question_before(recipe: Recipe, folder: Path) -> str:
     if isinstance(recipe, KitRecipe):
         raise UserError("A course kit contains no solutions: your instructor decides when to show them.")
     progress = progress_of(folder)
-    if progress.handed_in is not None or progress.revealed:
+    if progress.handed_in is not None or progress.revealed or progress.solved is not None:
         return ""
     return f"You have not handed in {recipe.id}. Show its solution? Your submission will say that you saw it."
 
 
 def note_reveal(recipe: Recipe, folder: Path) -> None:
-    """Record that a student saw the solution, unless the work was handed in before."""
+    """Record that a student saw the solution, unless the exercise is solved or was handed in."""
     if question_before(recipe, folder):
         note_progress(folder, revealed=True)

@@ -3,27 +3,23 @@
 import json
 import math
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from harness.console.terminal import fold
-from harness.recipes.cases import MYSTERY, TITLE
-from harness.recipes.mysteries import is_mystery
-from harness.recipes.recipe import HEALTHY, LEVELS, NO_HINTS, KitRecipe, Recipe, load_recipes
-from harness.recipes.suite import as_typed
+from harness.console.output import console_width, show_folded, show_line, show_next
+from harness.recipes.mysteries import is_hidden, is_mystery, level_of_hidden
+from harness.recipes.recipe import HEALTHY, NO_HINTS, Recipe, load_recipes
 from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 from harness.student.goal import UNLIKE_HEALTHY, describe_goal
 from harness.student.solution import solution_of
 from harness.workspace.progress import begun_exercises, noted_student, progress_of
-from harness.workspace.workspace import HISTORY_PAGE, PROMPT, SETTINGS, Workspace, make_command, open_workspace
-from harness.written.exercise import file_exercise_ids, find_file_exercise
+from harness.workspace.workspace import HISTORY_PAGE, PROMPT, Workspace, make_command, queue_command
 from harness.written.workspace import FileWorkspace
 
 if TYPE_CHECKING:  # their imports load libraries that a run does not need
@@ -36,9 +32,8 @@ if TYPE_CHECKING:  # their imports load libraries that a run does not need
 RunFigures = dict[str, str]
 CHECKPOINT_ROW = "checkpoint SHA-256"
 _NAME_HEALTHY = f"or, if you find nothing wrong, name the cause {HEALTHY} in {{report}}"
-_HIDDEN_GOAL = (
-    "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say"
-    " `healthy`."
+HIDDEN_GOAL = (
+    "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say so."
 )
 # Further evaluations of the last weights: how each is made, and the suffix of its names in the log.
 _OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
@@ -110,29 +105,9 @@ def metric_rows(runs: Sequence[RunFigures]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _show_line(console: Console, line: str, style: str = "") -> None:
-    """Print a line without wrapping, so that users can copy a path from the line."""
-    console.print(line, markup=False, highlight=False, soft_wrap=True, style=style)
-
-
-def _show_folded(console: Console, line: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
-    """Print a sentence. At a terminal, wrap the sentence."""
-    _show_line(console, fold(line, _width(console), indent=indent, hang=hang), style)
-
-
-def _width(console: Console) -> int | None:
-    return console.width if console.is_terminal else None
-
-
 def _show_findings(console: Console, folder: Path) -> None:
     for finding in read_object(folder / RESULT)["guardrails"]:
-        _show_folded(console, f"step {finding['step']}: {finding['message']}", indent=2, hang=2)
-
-
-def _show_next(console: Console, *lines: str) -> None:
-    console.print("Next:", style="bold")
-    for line in lines:
-        _show_folded(console, as_typed(line), indent=2, hang=3)
+        show_folded(console, f"step {finding['step']}: {finding['message']}", indent=2, hang=2)
 
 
 def _what_was_there(folder: Path, restored: Sequence[str]) -> str:
@@ -149,13 +124,13 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
     console = Console()
     folder = workspace.run_folder("broken")
     if not made:
-        _show_line(console, _what_was_there(workspace.folder, restored))
+        show_line(console, _what_was_there(workspace.folder, restored))
     recipe = workspace.exercise
     console.print(f"{recipe.id}: {recipe.title}", markup=False, style="bold")
     if is_mystery(recipe.id):
         seed = workspace.settings.seed
         chosen = f"LEVEL and SEED selected this hidden exercise. The seed of its run is another number: {seed}."
-        _show_folded(console, chosen, style="dim")
+        show_folded(console, chosen, style="dim")
     console.print(_table({"broken": run_figures(folder)}))
     _show_findings(console, folder)
     if progress_of(workspace.folder).prediction is not None:
@@ -163,22 +138,30 @@ def show_broken_run(workspace: Workspace, *, made: bool, restored: Sequence[str]
 
         show_prediction(workspace)
     if recipe.is_case:
-        _show_folded(console, _HIDDEN_GOAL, style="bold")
+        show_folded(console, HIDDEN_GOAL, style="bold")
     else:
         console.print("The experiment counts as fixed if", style="bold")
         for line in describe_goal(recipe, workspace.settings.dataset):
-            _show_folded(console, line, indent=2, hang=2)
+            show_folded(console, line, indent=2, hang=2)
     hint = "" if recipe.hints == NO_HINTS else f" (or get a hint: {workspace.command('hint', ' LEVEL=1')})"
     checks = f"run nearly all checks: {workspace.command('triage')}"
     if recipe.triage == "off":
         checks = f"print values from the log of the run: harness show {recipe.id} --step 0"
-    _show_next(
+    show_next(
         console,
         f"1. look at {folder / RUN_PAGE} in a browser, and read {workspace.folder / PROMPT}",
         f"2. {checks}{hint}",
         f"3. find the cause and fix it in {workspace.experiment}",
         f"4. {workspace.command('verify')}",
+        *([_claim_line(workspace)] if recipe.is_case else []),
     )
+
+
+def _claim_line(workspace: Workspace) -> str:
+    """Return the line that says how to claim that nothing is broken. A course judges the claim in the report."""
+    if is_hidden(workspace.recipe):
+        return f"or, if you find nothing wrong: {workspace.command('verify', ' HEALTHY=1')}"
+    return _NAME_HEALTHY.format(report=workspace.report)
 
 
 def show_verdict_of(workspace: Workspace, *, again: str = "") -> None:
@@ -206,7 +189,7 @@ def show_attempt_run(workspace: Workspace) -> None:
 def show_criterion(item: "GoalItem") -> None:
     """Print whether the attempt meets one criterion."""
     mark, style = ("✓", "green") if item.reached else ("✗", "bold red")
-    _show_folded(Console(), f"{mark} {item.says}: {item.found}", hang=2, style=style)
+    show_folded(Console(), f"{mark} {item.says}: {item.found}", hang=2, style=style)
 
 
 def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str = "") -> None:
@@ -220,26 +203,24 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
     if attempt is None:
         console.print(f"{workspace.recipe}: the broken run, and the same run made again", markup=False, style="bold")
         console.print(_table({"broken": run_figures(broken), "again": run_figures(fixed)}))
-        _show_line(console, attempt_verdict(workspace, None))
-        _show_next(
-            console,
-            f"edit {workspace.experiment}, {again}",
-            *([_NAME_HEALTHY.format(report=workspace.report)] if recipe.is_case else []),
+        show_line(console, attempt_verdict(workspace, None))
+        show_next(
+            console, f"edit {workspace.experiment}, {again}", *([_claim_line(workspace)] if recipe.is_case else [])
         )
         return
     if attempt.fixed:
         _show_fixed(console, workspace, attempt)
     elif _is_judged(workspace, attempt):
-        _show_folded(console, attempt_verdict(workspace, attempt), style="bold")
+        show_folded(console, attempt_verdict(workspace, attempt), style="bold")
         which = "" if not any(item.checks for item in attempt.criteria) else workspace.command("verify", " WHICH=1")
-        _show_next(
+        show_next(
             console,
             f"edit {workspace.experiment}, {again}",
             *([f"to see which checks differ: {which} (your submission says that you asked)"] if which else []),
             f"your attempts so far: {workspace.command('history')}",
         )
     else:
-        _show_folded(console, attempt_verdict(workspace, attempt))
+        show_folded(console, attempt_verdict(workspace, attempt))
         _show_report_steps(console, workspace)
 
 
@@ -247,15 +228,20 @@ def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> N
     """Print that an attempt is fixed, what there is to learn from the exercise, and the next exercise."""
     from harness.student.debrief import has_debrief, show_debrief
 
-    _show_folded(console, attempt_verdict(workspace, attempt), style="bold green")
+    if workspace.exercise.is_healthy and is_hidden(workspace.recipe):
+        show_folded(console, attempt_verdict(workspace, attempt), style="bold")
+        show_next(console, f"undo your edit, then claim it: {workspace.command('verify', ' HEALTHY=1')}")
+        return
+    show_folded(console, attempt_verdict(workspace, attempt), style="bold green")
     if not has_debrief(workspace.exercise):
-        _show_folded(console, "A course kit contains no solution. Your report goes to your instructor with your runs.")
+        show_folded(console, "A course kit contains no solution. Your report goes to your instructor with your runs.")
         _show_report_steps(console, workspace)
         return
     show_debrief(workspace, attempt)
     console.print()
+    _show_level(console, workspace)
     following = _next_command(workspace)
-    _show_next(
+    show_next(
         console,
         f"look at both runs in {workspace.run_folder('fixed') / RUN_PAGE}",
         *([f"the next exercise: {following}"] if following else []),
@@ -263,8 +249,42 @@ def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> N
     )
 
 
+def _show_level(console: Console, workspace: Workspace) -> None:
+    """After a hidden exercise is solved, print how far its level is, and where the certificate is."""
+    if is_hidden(workspace.recipe):
+        from harness.student.overview import level_line
+        from harness.student.queue import PracticeQueue
+
+        work = workspace.folder.parent
+        show_line(console, level_line(work, level_of_hidden(workspace.recipe), PracticeQueue(work)))
+
+
+def claim_verdict(workspace: Workspace, *, right: bool) -> str:
+    """Return sentences that say whether the claim is right that nothing is broken."""
+    if not right:
+        return f"Wrong: something is broken in {workspace.recipe}. Your claim counts as an attempt."
+    _, _, why = workspace.exercise.cause.partition(". ")
+    why = f"{why}." if why else "It is a healthy program without any change."
+    return f"Right: nothing is broken in {workspace.recipe}. {why}"
+
+
+def show_claim(workspace: Workspace, *, right: bool) -> None:
+    """Print whether the claim is right that nothing is broken, and the next steps."""
+    console = Console()
+    show_folded(console, claim_verdict(workspace, right=right), style="bold green" if right else "bold")
+    if right:
+        _show_level(console, workspace)
+        show_next(console, f"the next exercise: {_next_command(workspace)}")
+        return
+    show_next(
+        console,
+        f"run nearly all checks: {workspace.command('triage')}",
+        f"edit {workspace.experiment}, then {workspace.command('verify')}",
+    )
+
+
 def _show_report_steps(console: Console, workspace: Workspace) -> None:
-    _show_next(
+    show_next(
         console,
         f"1. look at both runs in {workspace.run_folder('fixed') / RUN_PAGE}; if you are not sure that the fault is"
         " gone, edit and verify again",
@@ -278,8 +298,8 @@ def _next_command(workspace: Workspace) -> str:
     recipe, work = workspace.exercise, workspace.folder.parent
     begun = begun_exercises(work)
     level = recipe.goal.level if recipe.goal else 1
-    if is_mystery(recipe.id):
-        return make_command("exercise", work / MYSTERY, f" LEVEL={level}")
+    if is_hidden(recipe.id):
+        return queue_command("next", work)
     others = [one for one in load_recipes()[0] if one.id not in begun and one.goal and one.goal.level >= level]
     # Another area first: the same kind of fault again teaches less.
     nearest = min(others, key=lambda one: (one.goal.level if one.goal else 0, one.area == recipe.area), default=None)
@@ -291,17 +311,19 @@ def show_differing_checks(workspace: Workspace, names: Sequence[str]) -> None:
     from harness.checks import load_check
 
     console = Console()
-    _show_line(console, "These checks differ from a healthy run:", style="bold")
+    show_line(console, "These checks differ from a healthy run:", style="bold")
     for name in names:
-        _show_line(console, f"  {load_check(name).command(workspace.recipe)}  # {load_check(name).question}")
-    _show_folded(console, "Your submission says that you asked.")
-    _show_next(console, f"edit {workspace.experiment}, then {workspace.command('verify')}")
+        show_line(console, f"  {load_check(name).command(workspace.recipe)}  # {load_check(name).question}")
+    show_folded(console, "Your submission says that you asked.")
+    show_next(console, f"edit {workspace.experiment}, then {workspace.command('verify')}")
 
 
 def attempt_verdict(workspace: Workspace, attempt: "Attempt | None") -> str:
     """Return a sentence that says whether an attempt is fixed. attempt: None if the experiment was not edited."""
     if attempt is None:
         return f"You have not edited {workspace.experiment} yet: both runs are the same."
+    if attempt.fixed and workspace.exercise.is_healthy:
+        return "Your run is healthy, and so was the run before your edit. Your edit was not necessary."
     if attempt.fixed:
         return "Fixed, as far as your machine can tell. The grader also evaluates the weights on held-out data."
     if _is_judged(workspace, attempt):
@@ -345,13 +367,15 @@ def show_history(workspace: Workspace) -> None:
     for view in views:
         table.add_row(*map(Text, view.cells))
     if not views:
-        _show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
+        show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
         return
     console.print(table)
+    if wrong := progress_of(workspace.folder).wrong_claims:
+        show_line(console, f"Wrong claims that nothing is broken: {wrong}")
     path = workspace.folder / HISTORY_PAGE
     title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
     write_history_page(path, title, workspace.run_folder("broken"), ATTEMPT_COLUMNS, views)
-    _show_next(
+    show_next(
         console,
         f"look at {path} in a browser",
         f"to see the edit of an attempt: {workspace.command('history', f' DIFF={views[-1].number}')}",
@@ -387,7 +411,7 @@ def show_edit(workspace: Workspace, number: int) -> None:
 def _show_diff(console: Console, lines: Sequence[str]) -> None:
     for line in lines:
         style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        _show_line(console, line, style=style)
+        show_line(console, line, style=style)
 
 
 def show_solution(recipe: Recipe) -> None:
@@ -396,10 +420,10 @@ def show_solution(recipe: Recipe) -> None:
     Raises `UserError` in a student's kit, which has no solutions.
     """
     solution, console = solution_of(recipe), Console()
-    _show_line(console, solution.cause, style="bold")
+    show_line(console, solution.cause, style="bold")
     _show_diff(console, solution.fix)
     if solution.remark:
-        _show_folded(console, solution.remark, style="" if recipe.is_healthy else "bold")
+        show_folded(console, solution.remark, style="" if recipe.is_healthy else "bold")
     for text in solution.notes:
         shown = Markdown(text) if console.is_terminal else text
         console.print(shown, markup=False, highlight=False, soft_wrap=True)
@@ -409,10 +433,10 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Seque
     """Print the next steps of a written exercise. `made` and `restored` mean the same as in `show_broken_run`."""
     console = Console()
     if not made:
-        _show_line(console, _what_was_there(workspace.folder, restored))
+        show_line(console, _what_was_there(workspace.folder, restored))
     exercise = workspace.exercise
     console.print(f"{exercise.id}: {exercise.title}", markup=False, style="bold")
-    _show_next(
+    show_next(
         console,
         f"1. read {workspace.folder / PROMPT}",
         f"2. write your answer into {workspace.answer}",
@@ -420,108 +444,22 @@ def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Seque
     )
 
 
-def show_exercises(work: Path) -> None:
-    """Print all exercises by level, the student's progress in each exercise, and the next exercise to do."""
-    console = Console()
-    recipes, problems = load_recipes()
-    # Easy exercises first: faults that are visible in a short file. Faults in a long file that need measurements are
-    # last.
-    ordered = sorted(recipes, key=lambda one: (one.goal.level if one.goal else 0, one.broken_source().count("\n")))
-    student = noted_student(work)
-    own = [one for one in ordered if student is None or one.case_of(student) == one.id or (work / one.id).is_dir()]
-    rows = [_row(work, one.id, one.title, _level(one)) for one in own]
-    for exercise in filter(None, map(find_file_exercise, file_exercise_ids())):
-        rows.append(_row(work, exercise.id, exercise.title, None))
-    mysteries = [_row(work, name, TITLE, None) for name in sorted(filter(is_mystery, begun_exercises(work)))]
-    for level, group in groupby(rows, key=lambda row: row.level):
-        heading = {None: "Written answers", 0: "Cases of your course"}.get(level, f"Level {level}")
-        _show_group(console, heading, list(group))
-    if mysteries:
-        _show_group(console, "Mysteries", mysteries)
-    for problem in problems.values():
-        _show_line(console, f"An exercise is left out. {problem}", style="bold red")
-    done = sum(row.done for row in rows)
-    console.print(
-        f"{done} of {len(rows)} exercises are done (handed in, or scored at home).", style="bold", highlight=False
-    )
-    following = next((row for row in rows if not row.done), None)
-    lines = [] if following is None else [f"make exercise BREAK={following.id}"]
-    if not any(isinstance(recipe, KitRecipe) for recipe in recipes):  # a student's kit has no hidden exercises
-        mystery = f"make exercise BREAK={MYSTERY} LEVEL={(following and following.level) or LEVELS}"
-        lines.append(f"or a hidden exercise, which may have no fault at all: {mystery}")
-    if lines:
-        _show_next(console, *lines)
-
-
-def _level(recipe: Recipe) -> int | None:
-    if recipe.course is not None:
-        return 0
-    return recipe.goal.level if recipe.goal else None
-
-
-class _ListRow(NamedTuple):
-    """One line in the list of exercises.
-
-    `level` is 0 for a case of a course, and None for an exercise without a level.
-    """
-
-    id: str
-    title: str
-    level: int | None
-    state: str
-    score: float | None
-
-    @property
-    def done(self) -> bool:
-        return self.state == "handed in" or self.score is not None
-
-
-def _row(work: Path, id: str, title: str, level: int | None) -> _ListRow:
-    folder = work / id
-    file = find_file_exercise(id)
-    if file is not None:
-        state = FileWorkspace(folder, file).state()
-    elif (folder / SETTINGS).is_file():
-        state = open_workspace(work, id).state()
-    else:
-        state = "not started" if progress_of(folder).handed_in is None else "handed in"
-    return _ListRow(id, title, level, state, progress_of(folder).score)
-
-
-def _show_group(console: Console, heading: str, rows: "Sequence[_ListRow]") -> None:
-    done = sum(row.done for row in rows)
-    praise = ": all done. Well done!" if done == len(rows) else f": {done} of {len(rows)} done"
-    console.print(f"{heading}{praise}", style="bold", highlight=False)
-    cells = [(row.id, "" if row.state == "not started" else row.state, _points(row.score)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row, own in zip(rows, cells, strict=True):
-        shown = (cell.ljust(width) for cell, width in zip(own, widths, strict=True) if width)
-        line = Text("  " + "  ".join((*shown, row.title)))
-        if console.is_terminal:
-            line.truncate(console.width, overflow="ellipsis")
-        console.print(line, highlight=False, soft_wrap=True)
-
-
-def _points(score: float | None) -> str:
-    return "" if score is None else f"{score:g}"
-
-
 def show_checks(items: "Sequence[CheckItem]", workspace: Workspace | FileWorkspace) -> bool:
     """Print the items that `make check` judged, and the next steps. Return whether all items passed."""
     from harness.submission.check import render_checks
 
     console = Console()
-    console.print(render_checks(items, _width(console)), soft_wrap=True)
+    console.print(render_checks(items, console_width(console)), soft_wrap=True)
     outcomes = {item.outcome for item in items}
     known = noted_student(workspace.folder.parent)
     submit = workspace.command("submit", "" if known else " STUDENT=<your login>")
     if outcomes == {"passed"}:
-        _show_next(console, submit)
+        show_next(console, submit)
     elif "failed" in outcomes:
-        _show_next(console, "fix the failed items", workspace.command("check"))
+        show_next(console, "fix the failed items", workspace.command("check"))
     else:
         done = f"or hand in your work as it is: {submit}"
-        _show_next(console, "follow the advice in the lines that begin with open, and check again", done)
+        show_next(console, "follow the advice in the lines that begin with open, and check again", done)
     return outcomes == {"passed"}
 
 
@@ -531,10 +469,10 @@ def show_submission(submission: "Tarball") -> None:
     size = submission.path.stat().st_size / 1000
     shown = f"{size:.1f} kB" if size < 100 else f"{size / 1000:.1f} MB"
     about = f"({shown}, SHA-256 {submission.sha256[:16]})"
-    _show_line(console, f"Written: {submission.path} {about} and its .sha256 file.")
+    show_line(console, f"Written: {submission.path} {about} and its .sha256 file.")
     for item in submission.warnings:
-        _show_folded(console, f"Warning, {item.id}: {item.message}", hang=2, style="yellow")
-    _show_next(console, "hand in both files", "for the next exercise: make exercises")
+        show_folded(console, f"Warning, {item.id}: {item.message}", hang=2, style="yellow")
+    show_next(console, "hand in both files", "for the next exercise: make next")
 
 
 def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> None:
@@ -546,4 +484,4 @@ def show_single_run(result: dict[str, Any], folder: Path, *, as_json: bool) -> N
     console = Console()
     console.print(_table({str(result["run"]): run_figures(folder)}))
     _show_findings(console, folder)
-    _show_next(console, f"look at {folder / RUN_PAGE} in a browser")
+    show_next(console, f"look at {folder / RUN_PAGE} in a browser")

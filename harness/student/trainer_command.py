@@ -1,11 +1,20 @@
 """`python -m harness.trainer`: make one run without a workspace."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from harness.console.command_line import HELP_OPTIONS, positive_option, resume_option, run_command, run_options
+from harness.console.command_line import (
+    HELP_OPTIONS,
+    guardrail_options,
+    positive_option,
+    read_policy,
+    resume_option,
+    run_command,
+    run_options,
+)
 from harness.errors import name_place
 
 _folder = click.Path(file_okay=False, path_type=Path)
@@ -27,6 +36,10 @@ _numerics = click.Choice(["portable", "native"])
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @resume_option
 @positive_option("--overfit-batch", "overfit_batch", "Train on the first N examples only, in every step.")
+@positive_option("--overfit-examples", "overfit_examples", "Train on the first N examples only, in batches, without"
+    " augmentation and dropout.")
+@click.option("--keep-last", is_flag=True, help="Train on an incomplete last batch of an epoch, which is dropped by"
+    " default.")
 @positive_option("--max-steps", "max_steps", "Stop the training after N steps.")
 @click.option("--disable-augment", is_flag=True, help="Switch augmentation off: set the experiment's constant AUGMENT"
     " to False.")
@@ -36,6 +49,7 @@ _numerics = click.Choice(["portable", "native"])
 @click.option("--clip-norm", metavar="NORM", type=_norm, help="Clip the global gradient norm to this value.")
 @click.option("--numerics", type=_numerics, default="portable", show_default=True,
               help="portable: every CPU gives the same bytes. native: faster, but the bytes depend on the CPU.")
+@guardrail_options
 def trainer(
     break_id: str, experiment: str | None, script: Path | None, out: Path | None, tarball: Path | None,
     as_json: bool, resume: bool, seed: int | None, dataset: str | None, device: str | None, **options: Any,
@@ -48,6 +62,7 @@ def trainer(
     from harness.student.runs import launch, single_run_job
     from harness.student.summary import show_single_run
 
+    policy = read_policy(options)
     if seed is None:
         seed = DEFAULT_SEED if break_id == "none" else load_recipe(break_id).seed
     default = default_dataset(break_id, experiment)
@@ -55,7 +70,7 @@ def trainer(
     settings = RunSettings(seed=seed, dataset=dataset or default, device=device or "cpu", **options)
     folder = out or Path(f"run_{break_id}_{seed}")
     job = single_run_job(break_id, settings, folder, experiment=experiment, script=script, resume=resume)
-    result = launch(job)
+    result = launch(dataclasses.replace(job, guardrails=policy))
     if tarball is not None:
         from harness.submission.archive import pack_folder
 

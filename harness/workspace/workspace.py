@@ -40,7 +40,7 @@ RUN_FILES = (METRICS_LOG, CHECKPOINT, CHECKSUM, META, RESULT, INPUT_SHEET, EXPER
 _NEEDED_OF_A_RUN = (RESULT, METRICS_LOG, CHECKPOINT, META, EXPERIMENT)
 # The harness writes these files into a workspace, and clean-work deletes them. All other files belong to the student.
 _MADE_BY_HARNESS = ("runs", SCORE, CHECKED, HISTORY_PAGE, SETTINGS, PROMPT, DATA, TRACK)
-State = Literal["not started", "begun", "verified", "handed in"]
+State = Literal["not started", "begun", "tried", "solved", "handed in"]
 
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -199,16 +199,20 @@ class Workspace:
             return False
 
     def state(self) -> State:
-        """Return the state of the exercise.
+        """Return the state of the exercise: "tried" if the student ran an edit that is not known to be a fix.
 
-        A fixed run of an older experiment does not count. The state "handed in" is final: it stays if
-        the workspace changes.
+        The states "solved" and "handed in" are final: they stay if the workspace changes.
         """
-        if progress_of(self.folder).handed_in is not None:
+        progress = progress_of(self.folder)
+        if progress.handed_in is not None:
             return "handed in"
+        if progress.solved is not None:
+            return "solved"
         if not self.has_run("broken"):
             return "not started"
-        return "verified" if self.fixed_run_is_current() and self.is_edited() else "begun"
+        if not self.has_run("fixed"):
+            return "begun"
+        return "begun" if read_source(self.run_folder("fixed") / EXPERIMENT) == self.broken_source() else "tried"
 
 
 def find_work() -> Path:
@@ -225,6 +229,12 @@ def make_command(verb: str, folder: Path, more: str = "") -> str:
     """Return the `make` command that runs `verb` for a workspace, as users type it in the current folder."""
     project, place = _place(folder.parent)
     return as_typed(f"make{project} {verb} BREAK={folder.name}{more}{place}")
+
+
+def queue_command(verb: str, work: Path, more: str = "") -> str:
+    """Return a `make` command that names no exercise, such as `make next`, as users type it in the current folder."""
+    project, place = _place(work)
+    return as_typed(f"make{project} {verb}{more}{place}")
 
 
 def _place(work: Path) -> tuple[str, str]:

@@ -19,7 +19,7 @@ either `go` or `conclude`. `go` is the name of another node. `conclude` is the n
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated
@@ -31,14 +31,6 @@ from harness.errors import UserError, printable, suggestion
 from harness.formats.plain_yaml import Location, read_plain_yaml
 from harness.formats.toml_file import StrictModel
 
-# The exercises that a tree must tell apart. A tree for all exercises would have a thousand lines; these need every kind
-# of check.
-CASES = (
-    "adam_with_sgd_lr", "amp_no_scaling", "augmented_validation", "dataset_mispaired", "double_softmax",
-    "excess_weight_decay", "forgotten_eval", "frozen_layer", "grad_cleared_before_step", "huge_lr", "ignore_index_zero",
-    "label_off_by_one", "label_permute", "logits_sigmoid", "loss_sum", "missing_zero_grad", "nll_on_logits",
-    "reshape_mixes_batch", "softmax_wrong_dim", "split_norm_mismatch", "stale_optimizer", "unnormalized_input",
-)  # fmt: skip
 HEALTHY = "healthy"
 UNKNOWN = "unknown"
 # A message names at most this many problems, because further problems often have the same cause.
@@ -82,13 +74,10 @@ class Tree(StrictModel):
         return ""
 
 
-def conclusions() -> list[str]:
-    """Return the allowed values of `conclude`: names of exercises, `healthy` and `unknown`."""
-    return [*CASES, HEALTHY, UNKNOWN]
-
-
-def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
+def parse_tree(text: str, experiments: Sequence[str], source: str = "tree.yaml") -> Tree:
     """Parse a tree from untrusted text and return it. The caller must limit the text to 128 KiB.
+
+    A tree may conclude the names of `experiments`, `healthy` and `unknown`.
 
     Raises `UserError` with up to five problems and their lines. Problems are invalid or special YAML, an unknown key,
     a value of the wrong type, an unknown check or conclusion, a missing outcome, and a missing node.
@@ -97,7 +86,7 @@ def parse_tree(text: str, source: str = "tree.yaml") -> Tree:
     problems: Iterable[tuple[Location, str]]
     try:
         tree = Tree.model_validate(found.values)
-        problems = _wrong_names(tree)
+        problems = _wrong_names(tree, [*experiments, HEALTHY, UNKNOWN])
     except ValidationError as error:
         problems = [(item["loc"], f"{_path(item['loc'])}: {item['msg']}.") for item in error.errors()]
     # A misspelt key causes two problems: it is unknown, and its right name is missing, on the same line or later.
@@ -113,9 +102,9 @@ def _path(location: Location) -> str:
     return ".".join(map(printable, location))
 
 
-def _wrong_names(tree: Tree) -> Iterator[tuple[Location, str]]:
+def _wrong_names(tree: Tree, ends: Sequence[str]) -> Iterator[tuple[Location, str]]:
     """Yield (location in the YAML file, message) for each name that is unknown or missing."""
-    ends, checks = conclusions(), check_outcomes()
+    checks = check_outcomes()
     if tree.start not in tree.nodes:
         yield ("start",), _unknown("node", tree.start, tree.nodes)
     for name, node in tree.nodes.items():

@@ -9,7 +9,7 @@ from harness.files import read_text
 from harness.submission.check_run import CheckItem, failed_item, passed_item
 from harness.submission.limits import ANSWER_BYTES
 from harness.submission.program import Unparsable, parse_experiment
-from harness.workspace.progress import progress_of
+from harness.workspace.progress import note_begin, progress_of
 from harness.workspace.workspace import (
     PROMPT,
     SETTINGS,
@@ -20,7 +20,7 @@ from harness.workspace.workspace import (
     write_missing,
     write_where_missing,
 )
-from harness.written.exercise import DecisionTree, Derivation, FileExercise, stub
+from harness.written.exercise import DecisionTree, FileExercise, FunctionExercise, stub
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ def start_file_exercise(exercise: FileExercise, work: Path) -> tuple[FileWorkspa
         workspace.restore()
         record = {"format_version": 1, "exercise": exercise.id, "kind": exercise.kind}
         write_where_missing(workspace.folder / SETTINGS, json.dumps(record, indent=1) + "\n")
+        note_begin(workspace.folder)
     return workspace, True
 
 
@@ -101,13 +102,13 @@ def file_items(workspace: FileWorkspace) -> list[CheckItem]:
         return [failed_item("answer: file", f"{workspace.answer} is still the original file: write your answer.")]
     items = [passed_item("answer: file", f"{workspace.answer} exists and differs from the original file.")]
     if isinstance(workspace.exercise, DecisionTree):
-        return [*items, _form_item(workspace.answer, text)]
+        return [*items, _form_item(workspace.exercise, workspace.answer, text)]
     try:
         parse_experiment(text)
     except Unparsable as error:
         message = f"{workspace.answer} cannot be parsed: {error}: fix this error."
         return [*items, failed_item("answer: syntax", message, blocks=True)]
-    from harness.written.derivation_judge import import_item
+    from harness.written.comparison import import_item
 
     foreign = import_item(workspace.answer, text)
     return [*items, foreign] if foreign else items
@@ -118,20 +119,21 @@ def check_file(workspace: FileWorkspace) -> list[CheckItem]:
     items = file_items(workspace)
     if any(item.outcome == "failed" for item in items):
         return items
-    if not isinstance(workspace.exercise, Derivation):
+    if not isinstance(workspace.exercise, FunctionExercise):
         return items
-    from harness.written.derivation_judge import check_derivation
+    from harness.written.comparison import check_answer
+    from harness.written.expected import read_reference
 
-    text = read_answer(workspace.answer)
-    return [*items, *check_derivation(workspace.exercise.problem, workspace.answer, text)]
+    text, reference = read_answer(workspace.answer), read_reference(workspace.exercise)
+    return [*items, *check_answer(workspace.exercise, workspace.answer, text, reference)]
 
 
-def _form_item(path: Path, text: str) -> CheckItem:
+def _form_item(exercise: DecisionTree, path: Path, text: str) -> CheckItem:
     """Check that a tree is valid, has no loop, and depends on the outcomes of its checks."""
     from harness.written.decision_tree import parse_tree
 
     try:
-        flaw = parse_tree(text, str(path)).flaw()
+        flaw = parse_tree(text, exercise.experiments, str(path)).flaw()
     except UserError as error:
         return failed_item("tree: form", str(error))
     if flaw:

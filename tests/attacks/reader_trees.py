@@ -5,10 +5,13 @@ import re
 from attacks.attack import Attack, Base, Expected
 from attacks.reader_texts import LAUGHS
 from attacks.score_deriving import handed_in
-from grader.written.decision_tree import reference_text
-from harness.written.decision_tree import CASES
+from grader.written.known_answers import solution_of
+from harness.written.exercise import DecisionTree, load_exercise
 
 EXERCISE = "decision_tree"
+_LOADED = load_exercise(EXERCISE)
+assert isinstance(_LOADED, DecisionTree)
+_REFERENCE = solution_of(_LOADED)
 # The mark is split, because it must not appear anywhere as a whole.
 _TOUCH = "touch /tmp/wreck-''breached-tree"
 
@@ -16,7 +19,7 @@ _TOUCH = "touch /tmp/wreck-''breached-tree"
 def _meaning(meaning: str) -> str:
     """Return the reference tree with another meaning of its first outcome."""
     first = re.compile(r"means: .*?(?=\n +(?:go|conclude):)", re.DOTALL)  # a long meaning takes two lines
-    return first.sub(lambda _: f'means: "{meaning}"', reference_text(), count=1)
+    return first.sub(lambda _: f'means: "{meaning}"', _REFERENCE, count=1)
 
 
 def _ring(length: int) -> str:
@@ -28,7 +31,7 @@ def _ring(length: int) -> str:
     return "start: n0\nnodes:\n" + "\n".join(nodes) + "\n"
 
 
-_START = reference_text().split()[1]
+_START = _REFERENCE.split()[1]
 # By name: the description, the expected reason, and the text of the tree.
 _TREES = {
     "laughs": ("an alias of aliases of aliases: 10 ** 9 words", "anchors and aliases", LAUGHS),
@@ -42,7 +45,7 @@ _TREES = {
         _meaning("<img src=x onerror=alert(2)>\\e[31m").replace(
             _START, '"<script>alert(1)</script>\\e[2J\\u202e"')),
     "every_name": ("all causes at once", "Input should be a valid string",
-        re.sub("conclude: .*", f"conclude: [{', '.join(CASES)}]", reference_text(), count=1)),
+        re.sub("conclude: .*", f"conclude: [{', '.join(_LOADED.experiments)}]", _REFERENCE, count=1)),
     "always": (
         "healthy, whatever the checks find",
         "the tree ignores the outcomes",
@@ -62,7 +65,7 @@ def _attack(name: str, says: str, because: str, text: str, expected: Expected | 
 
 ATTACKS = (
     *(_attack(name, *parts) for name, parts in _TREES.items()),
-    _attack("ten_megabytes", "a tree of 10 MB", "", "# " + "x" * 10_000_000 + "\n" + reference_text(),
+    _attack("ten_megabytes", "a tree of 10 MB", "", "# " + "x" * 10_000_000 + "\n" + _REFERENCE,
         Expected(("rejected",), "larger than")),
     _attack("escapes", "a right tree whose meanings move the cursor", "",
         _meaning("\\e[31m\\u202e=1+1<script>alert(1)</script>"), Expected(("graded",), gains_over="reference")),

@@ -1,6 +1,6 @@
 """Attacks with derivations: answer files that try to get points without a correct derivation."""
 
-from helpers.deriving import derivation
+from helpers.written import written
 
 from attacks.attack import Attack, Base, Expected
 from attacks.planted import telling
@@ -23,7 +23,7 @@ def handed_in(text: str, student: str, exercise_id: str = EXERCISE) -> bytes:
 
 def honest_tarballs() -> dict[str, bytes]:
     """Return the honest submissions by file name."""
-    text = stub(derivation(EXERCISE))
+    text = stub(written(EXERCISE))
     return {f"{who}_{EXERCISE}.tar.gz": handed_in(text, who) for who in STUDENTS.values()}
 
 
@@ -40,7 +40,7 @@ def _planted(
     """Return an attack with code before the original file; it may gain nothing over that file."""
 
     def build(base: Base) -> bytes:
-        return handed_in(f"{code}\n\n{stub(derivation(EXERCISE))}", id)
+        return handed_in(f"{code}\n\n{stub(written(EXERCISE))}", id)
 
     expected = Expected(status, because, gains_over="stub")
     return Attack(id, "score", says, expected, build, slow=slow, in_suite=in_suite, recipe=EXERCISE)

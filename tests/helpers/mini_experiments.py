@@ -120,22 +120,38 @@ AMP_SGD = edited(
     AMP, ("Adam(model.parameters(), lr=0.01, fused=True)", "SGD(model.parameters(), lr=0.05, momentum=0.9)")
 )
 
-# Before step 7, a new process continues from the saved state of the first process.
-INTERRUPTED = edited(
+# The network is a class, and an object of another class counts during the evaluation.
+COUNTING = edited(
     MINI,
-    ("nn.ReLU(), nn.Linear(16, 10)", "nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 10)"),
-    ("    return None\n", "    return warmup_cosine(optimizer, warmup_steps=5, total_steps=total_steps)\n"),
     (
-        "AMP = False\n",
-        "AMP = False\nINTERRUPTED_AT = 7\n\n\n"
-        "def save_checkpoint(model, optimizer, scheduler):\n"
-        "    parts = {'model': model, 'optimizer': optimizer, 'scheduler': scheduler}\n"
-        "    return {name: part.state_dict() for name, part in parts.items()} | {'rng': torch.get_rng_state()}\n\n\n"
-        "def load_checkpoint(state, model, optimizer, scheduler):\n"
-        "    model.load_state_dict(state['model'])\n"
-        "    optimizer.load_state_dict(state['optimizer'])\n"
-        "    scheduler.load_state_dict(state['scheduler'])\n"
-        "    torch.set_rng_state(state['rng'])\n",
+        "def build_model():\n    return nn.Sequential(nn.Flatten(), nn.Linear(36, 16), nn.ReLU(), nn.Linear(16, 10))\n",
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.hidden = nn.Linear(36, 16)\n"
+        "        self.head = nn.Linear(16, 10)\n\n"
+        "    def forward(self, x):\n"
+        "        x = self.hidden(x.flatten(1)).relu()\n"
+        "        return self.head(x)\n\n\n"
+        "class Tally:\n"
+        "    def __init__(self):\n"
+        "        self.total, self.right, self.counted = 0.0, 0, 0\n\n"
+        "    def add(self, outputs, labels):\n"
+        "        size, right = len(labels), outputs.argmax(dim=1) == labels\n"
+        "        self.total += compute_loss(outputs, labels).item() * size\n"
+        "        self.right += int(right.sum())\n"
+        "        self.counted += size\n\n\n"
+        "def build_model():\n"
+        "    return Net()\n",
+    ),
+    (
+        "    outputs = model(inputs)\n"
+        "    accuracy = (outputs.argmax(dim=1) == labels).float().mean()\n"
+        '    return {"val_loss": compute_loss(outputs, labels).item(), "val_accuracy": accuracy.item()}\n',
+        "    tally = Tally()\n"
+        "    for x, y in zip(inputs.split(8), labels.split(8)):\n"
+        "        tally.add(model(x), y)\n"
+        '    return {"val_loss": tally.total / tally.counted, "val_accuracy": tally.right / tally.counted}\n',
     ),
 )
 

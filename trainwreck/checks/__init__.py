@@ -15,6 +15,7 @@ from trainwreck.checks.graphs import Graphs
 from trainwreck.checks.inputs import Inputs
 from trainwreck.checks.labels import Labels
 from trainwreck.checks.layers import Layers
+from trainwreck.checks.log import Log
 from trainwreck.checks.loss_form import LossForm
 from trainwreck.checks.metric import Metric
 from trainwreck.checks.mixing import Mixing
@@ -75,6 +76,7 @@ ALL: tuple[type[Check], ...] = (
     Tokens,
     Validation,
     Metric,
+    Log,
     Pairs,
     Storage,
     Activations,

@@ -24,13 +24,12 @@ class Accumulation(Check):
             "advice",
             "An update adds up several backward passes of a mean loss, and the loss is not divided by their number.",
             "Divide the loss by the number of batches before backward().",
-            "accumulation_unscaled",
         ),
         "divided-once": Outcome(
             "advice",
             "The loss is divided, as for several batches, but each update uses one backward pass.",
             "Step only after the number of batches that the loss is divided by.",
-            "accumulation_stepped",
+            "last_part_only",
         ),
     }
 

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import torch
 from torch import nn
 
 from trainwreck.check import Check
@@ -12,7 +13,8 @@ from trainwreck.trees import tensors
 # figure                                    | usual                    | broken                        | bound
 # examples of a batch                       | 8 and more (source below) | 1 or 2                       | FEW 4
 # share of the latest batch in the averages | 0.1 (default of torch)    | 0.99 (a momentum of Keras)   | LARGE 0.5
-FEW, LARGE = 4, 0.5
+# cosine of the weights of a copy and of the network | 0 (a new network) | 1 (a copy) | COPY 0.5, an estimate
+FEW, LARGE, COPY = 4, 0.5, 0.5
 _CALLS = 3  # the last batch of an epoch may be small
 
 
@@ -34,6 +36,11 @@ class BatchNorm(Check):
             "advice",
             "A network is evaluated with running averages of batch norm that no batch has changed.",
             "Copy the buffers along with the weights, or update them with torch.optim.swa_utils.update_bn.",
+        ),
+        "not-copied": Outcome(
+            "advice",
+            "A copy of the trained network is evaluated with running averages of batch norm that no batch has changed.",
+            "Copy the buffers along with the averaged weights.",
         ),
         "fast-averages": Outcome(
             "advice",
@@ -70,4 +77,22 @@ class BatchNorm(Check):
                 continue
             is_new = layer.num_batches_tracked is not None and int(layer.num_batches_tracked) == 0
             if is_new and not bool(layer.running_mean.any()):
-                self.tell("never-updated", f"a {type(layer).__name__} of {type(call.network).__name__}", call.place)
+                is_copy = any(_is_copy(call.network, network) for network in self.watch.networks.values())
+                self.tell(
+                    "not-copied" if is_copy else "never-updated",
+                    f"a {type(layer).__name__} of {type(call.network).__name__}",
+                    call.place,
+                )
+
+
+def _is_copy(network: nn.Module, other: nn.Module) -> bool:
+    """Return whether two networks of one class have similar weights, as an average of the weights has."""
+    if type(network) is not type(other):
+        return False
+    pairs = zip(network.parameters(), other.parameters(), strict=False)
+    alike = [
+        float(torch.cosine_similarity(one.detach().flatten(), own.detach().flatten(), dim=0))
+        for one, own in pairs
+        if one.dim() > 1 and one.shape == own.shape
+    ]
+    return bool(alike) and min(alike) > COPY

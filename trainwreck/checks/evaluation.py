@@ -7,10 +7,12 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
+from trainwreck.events import LossCall
 from trainwreck.finding import Outcome
 
 _LEAST, _BATCHES = 2, 4
 _COUNTED = 0.5  # the share of ignored places that count as hits
+_KINDS, _LABELS, _PLACES = 1000, 200, 10  # labels that are kept; labels of training and places, at least
 _EVALUATED = re.compile(r"(?i)(.*_)?(valid|validation|val|test|dev|eval)(id)?(_|loader|dataloader|$)")
 _TRAINED = re.compile(r"(?i).*(train|fit)")
 
@@ -45,7 +47,11 @@ class Evaluation(Check):
             "advice",
             "The metric counts places with a label that the loss ignores, such as padding.",
             "Count only the places whose label is not ignore_index.",
-            "accuracy_over_padding",
+        ),
+        "counts-elements": Outcome(
+            "advice",
+            "The metric counts the numbers of one-hot targets one by one, so an answer of only zeros is nearly right.",
+            "Compare the classes: outputs.argmax(1) == targets.argmax(1).",
         ),
         "training-loader": Outcome(
             "advice",
@@ -59,8 +65,21 @@ class Evaluation(Check):
         ),
     }
 
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._trained: set[int] = set()  # the labels of losses
+        self._labels = 0  # their number
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Note the labels that are trained."""
+        if loss.with_gradients and not loss.targets.is_floating_point() and len(self._trained) < _KINDS:
+            self._trained.update(loss.targets.unique()[:_KINDS].tolist())
+            self._labels += loss.targets.numel()
+
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Look outside of networks at the dimension of a maximum, and at what becomes of logits."""
+        if name == "masked losses":
+            self._judge_mask(*args)
         if name.startswith("hits"):
             self._judge_hits(name, *args)
         if name in ("squash", "threshold"):
@@ -80,13 +99,32 @@ class Evaluation(Check):
 
     def _judge_hits(self, name: str, predictions: Tensor, labels: Tensor) -> None:
         """Look at predictions that are compared with labels, and counted without a mask."""
-        if predictions.shape != labels.shape or predictions.is_floating_point() or labels.is_floating_point():
+        if labels.dim() == 2 and labels.is_floating_point() and bool((labels.sum(1) == 1).all()):
+            self.tell("counts-elements", f"{labels.size(0)} targets of {labels.size(1)} numbers")
+        if predictions.shape != labels.shape or predictions.is_floating_point() or not _are_classes(labels):
             return
         ignored = torch.isin(labels, torch.tensor(sorted(self.watch.ignored), device=labels.device))
         count, hits = int(ignored.sum()), int((ignored & (predictions == labels)).sum())
+        if not count and self._labels >= _LABELS and len(self._trained) < _KINDS:
+            # A label that no loss gets: a network cannot learn it, so a hit is a place that the script fills itself.
+            unknown = ~torch.isin(labels, torch.tensor(sorted(self._trained), device=labels.device))
+            hits = int((unknown & (predictions == labels)).sum())
+            if hits >= _PLACES and hits > _COUNTED * int(unknown.sum()):
+                self.tell("counts-ignored", f"{hits} of {labels.numel()} labels occur in no loss")
         # A sum is right if no ignored place counts as a hit. A mean divides by all places.
         if count and (name == "hits mean" or hits > count * _COUNTED):
             self.tell("counts-ignored", f"{count} of {labels.numel()} labels are ignored by the loss")
+
+    def _judge_mask(self, labels: Tensor, mask: Tensor) -> None:
+        """Look at a mask that keeps the losses of labels that no loss of the training gets, such as padding."""
+        if labels.shape != mask.shape or not labels.dim() or not _are_classes(labels) or self._labels < _LABELS:
+            return
+        unknown = ~torch.isin(labels, torch.tensor(sorted(self._trained), device=labels.device))
+        kept = labels[unknown & (mask != 0)]
+        # One label in most rows, such as padding, and not many rare ones.
+        is_common = kept.numel() >= max(_PLACES, _COUNTED * labels.size(0)) and kept.unique().numel() == 1
+        if is_common and len(self._trained) < _KINDS:
+            self.tell("counts-ignored", f"{kept.numel()} places with the label {int(kept[0])}, which no loss gets")
 
     def _judge_logits(self, name: str, args: tuple[Any, ...], function: str) -> None:
         """Look at the outputs that binary cross-entropy takes as logits."""
@@ -113,3 +151,7 @@ class Evaluation(Check):
             calls = [call for call in self.watch.evaluations if not call.training]
             if calls:
                 self.tell("training-loader", f"{evaluated[0].evaluating} batches", calls[-1].place)
+
+
+def _are_classes(labels: Tensor) -> bool:
+    return not labels.is_floating_point() and labels.dtype is not torch.bool

@@ -1,4 +1,4 @@
-"""The graph of a loss is freed after its update."""
+"""The graph of a loss is freed after its update, and not cut before its backward pass."""
 
 import weakref
 from typing import Any, ClassVar
@@ -29,12 +29,22 @@ class Graphs(Check):
             "advice",
             "The graphs of earlier losses stay in memory, so memory grows with each update.",
             "Add up loss.item() or loss.detach(), not the loss.",
-        )
+        ),
+        "cut": Outcome(
+            "alarm",
+            "torch.tensor copies values that have gradients into a new leaf, so no gradient goes back through them.",
+            "Use torch.stack, torch.cat or a sum.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._marks: list[tuple[int, weakref.ref[_Mark], Place]] = []
+
+    def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
+        """Look at a new leaf that is made from values with gradients."""
+        if name == "cut":
+            self.tell("cut", f"a leaf of shape {tuple(result.shape)}")
 
     def before_backward(self, backward: BackwardPass) -> None:
         """Mark the graph."""

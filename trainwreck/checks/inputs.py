@@ -20,6 +20,7 @@ from trainwreck.trees import tensors
 LARGE, OTHER, APART, ALIKE = 100.0, 3.0, 1.5, 0.25
 _UPDATES, _LEAST = 3, 4
 _BATCHES, _PER_MODE = 8, 2
+_EXAMPLES, _TIMES, _EXACT = 8, 3, 1e-3  # of batches that may be standardized by their own statistics
 
 
 class Inputs(Check):
@@ -43,6 +44,12 @@ class Inputs(Check):
             "Look at how examples are read, and at the index of the data set.",
             "blank_pixels",
         ),
+        "own-statistics": Outcome(
+            "advice",
+            "Each batch of an evaluation is standardized with its own mean and deviation, unlike the training batches.",
+            "Keep the mean and the deviation of the training examples, and use them everywhere.",
+            "split_norm_mismatch",
+        ),
         "other-in-evaluation": Outcome(
             "advice",
             "The network gets inputs of another scale in evaluations than in training.",
@@ -53,6 +60,7 @@ class Inputs(Check):
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
+        self._standard: dict[Place | None, list[bool]] = {}  # by place, whether each batch has mean 0 and deviation 1
         # By the shape of an example, and the place of an evaluation or None in training: mean, spread and standardized
         # quantiles of each batch.
         self._scales: dict[tuple[tuple[int, ...], Place | None], list[Tensor]] = {}
@@ -84,9 +92,14 @@ class Inputs(Check):
         if len(scales) >= _BATCHES or given.layout is not torch.strided or given.numel() <= _LEAST:
             return
         scales.append(_scale_of(given))
+        if given.dim() == 2 and given.size(0) >= _EXAMPLES:
+            self._standard.setdefault(None if call.with_gradients else call.place, []).append(_is_standard(given))
 
     def at_end(self) -> None:
         """Compare training with each place of an evaluation."""
+        for place, found in self._standard.items():
+            if place is not None and len(found) >= _TIMES and all(found) and not all(self._standard.get(None, [True])):
+                self.tell("own-statistics", f"{len(found)} batches with a mean of 0 and a deviation of 1", place)
         for (shape, place), evaluation in self._scales.items():
             training = self._scales.get((shape, None), [])
             if place is None or len(training) < _PER_MODE or len(evaluation) < _PER_MODE:
@@ -111,6 +124,15 @@ def _scale_of(tensor: Tensor) -> Tensor:
     mean, spread = values.mean(), values.std()
     quantiles = (values.quantile(torch.linspace(0.1, 0.9, 9, device=values.device)) - mean) / spread
     return torch.cat([torch.stack([mean, spread]), quantiles]).cpu()
+
+
+def _is_standard(table: Tensor) -> bool:
+    """Return whether each column that varies has mean 0 and deviation 1."""
+    values = table.detach().float()
+    means, deviations = values.mean(0), values.std(0, correction=0)
+    varies = deviations > _EXACT
+    is_standard = (means.abs() < _EXACT) & ((deviations - 1).abs() < _EXACT * values.size(0))
+    return bool(varies.any()) and bool(is_standard[varies].all())
 
 
 def _are_equal(tensor: Tensor) -> bool:

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from trainwreck.check import Check
-from trainwreck.events import BackwardPass, ModelCall
+from trainwreck.events import BackwardPass, LossCall, ModelCall
 from trainwreck.finding import Outcome
+from trainwreck.places import Place
 from trainwreck.trees import tensors
 from trainwreck.trial import Probe
 
@@ -18,8 +19,14 @@ from trainwreck.trial import Probe
 # the same without a shift, over the best one                        | 1.00      | 0.07 to 0.64 | APART 0.8
 # share of clear examples whose best place is elsewhere: shifts      | 0         | 1            | MOST 0.2
 # the same, flips of ellipses (another script, five seeds)           | 0         | 0.42 to 0.75 |
+# smallest distance of two columns over the median (ten seeds)       | 0.41 to 0.48 | the same     | GAP 0.25
+# share of the rarer order of two columns                            | 0            | 0.46 to 0.50 | BOTH 0.15
+# GAP is an estimate: positions that come in both orders on purpose, such as two points, come close to each other.
 CLEAR, APART, MOST = 0.3, 0.8, 0.2
+GAP, BOTH = 0.25, 0.15
+_ROWS, _MOST_ROWS, _COLUMNS = 96, 512, 64
 _EXAMPLES, _LEAST, _SIDE = 24, 8, 8
+_IMAGE_DIMS, _MAP_DIMS, _CLASSES = 4, 3, 8
 _CALLS, _PASSES = 6, 3
 _VIEWS = 2  # calls of a network in one update
 
@@ -40,6 +47,11 @@ class Pairs(Check):
             "Images and their targets fit better after a shift or a flip that differs from example to example.",
             "Draw the random numbers of a transform once, and use them for the image and for its target.",
         ),
+        "two-orders": Outcome(
+            "advice",
+            "Two positions in the targets keep a distance, but their order changes from example to example.",
+            "If they are corners of a box, or the left and right of something, a flip must exchange them.",
+        ),
         "equal-views": Outcome(
             "advice",
             "Two calls of a network get the same inputs before one backward pass, so they give the same outputs.",
@@ -51,12 +63,40 @@ class Pairs(Check):
         super().__init__(watch)
         self._equal = 0
         self._seen: list[ModelCall] = []  # the calls before the previous pass
+        self._positions: dict[Place, list[Tensor]] = {}  # by loss, positions (N, C) in the targets of images
         self._random: set[int] = set()  # networks that call dropout as a function
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Note a network that calls dropout."""
         if name == "dropout" and self.watch.inside is not None:
             self._random.add(id(self.watch.inside.network))
+
+    def on_loss(self, loss: LossCall) -> None:
+        """Note positions in the targets of images."""
+        if not loss.with_gradients or loss.call is None:
+            return
+        given = next(tensors((loss.call.args, loss.call.kwargs)), None)
+        if given is None or given.dim() != _IMAGE_DIMS or not loss.targets.dim():
+            return
+        rows = self._positions.setdefault(loss.place, [])
+        if loss.targets.size(0) == given.size(0) and sum(map(len, rows)) < _MOST_ROWS:
+            found = _positions_in(loss.targets.detach())
+            if found is not None and (not rows or rows[0].shape[1:] == found.shape[1:]):
+                rows.append(found)
+
+    def at_end(self) -> None:
+        """Look for two positions that are never close to each other, and come in both orders."""
+        for place, rows in self._positions.items():
+            table = torch.cat(rows) if rows else torch.empty(0, 0)
+            for one in range(table.size(1)):
+                for other in range(one):
+                    apart = _finite(table[:, one] - table[:, other])  # an image may lack a class
+                    if len(apart) < _ROWS:
+                        continue
+                    before = float((apart < 0).float().mean())
+                    if min(before, 1 - before) > BOTH and apart.abs().min() > GAP * apart.abs().median():
+                        text = f"positions {other} and {one}: {before:.0%} of {len(apart)} in the other order"
+                        self.tell("two-orders", text, place)
 
     def before_backward(self, backward: BackwardPass) -> None:
         """Compare the inputs of the calls that the pass follows. A network with dropout gives other outputs."""
@@ -85,6 +125,31 @@ class Pairs(Check):
                 if found and found[1] >= _LEAST and found[0] > MOST * found[1]:
                     text = f"{found[0]} of {found[1]} examples"
                     self.tell("apart", text, "the transforms of the training data")
+
+
+def _positions_in(targets: Tensor) -> Tensor | None:
+    """Return numbers (N, C) that may be positions: the numbers of each target, or the centres of classes in a map.
+
+    Return None for other targets. A class that an image lacks has no centre, which is not a number.
+    """
+    if targets.is_floating_point():
+        flat = targets.flatten(1).float().cpu()
+        kinds = flat.unique().numel()
+        return flat if 1 < flat.size(1) <= _COLUMNS and kinds > flat.size(0) else None
+    if targets.dim() != _MAP_DIMS or targets.size(-1) < _SIDE:
+        return None
+    step = 1 + max(targets.shape[-2:]) // _COLUMNS  # so that a copy for each class needs little memory
+    targets = targets[:, ::step, ::step]
+    masks = torch.stack([targets == value for value in range(_CLASSES)], 1).float().cpu()
+    height, width = masks.shape[-2:]
+    total = masks.sum((-2, -1))
+    rows = (masks.sum(-1) * torch.arange(height)).sum(-1) / total
+    columns = (masks.sum(-2) * torch.arange(width)).sum(-1) / total
+    return torch.cat([columns, rows], 1)
+
+
+def _finite(values: Tensor) -> Tensor:
+    return values[values.isfinite()]
 
 
 def _have_equal_inputs(one: ModelCall, other: ModelCall) -> bool:

@@ -25,7 +25,7 @@ class Replicas(Check):
             "alarm",
             "The processes have different weights after an update.",
             "Wrap the network in DistributedDataParallel, call the wrapper, and begin with equal weights.",
-            "replicas_differ_at_start",
+            "around_the_wrapper",
         ),
         "same-examples": Outcome(
             "alarm",

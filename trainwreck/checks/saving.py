@@ -24,19 +24,19 @@ class Saving(Check):
             "advice",
             "A checkpoint has the weights and the epoch, but not the state of the optimizer.",
             "Save optimizer.state_dict(), too, and load it to resume.",
-            "resume_without_optimizer",
+            "restart_without_moments",
         ),
         "schedule-missing": Outcome(
             "advice",
             "A checkpoint has the state of the optimizer, but not the state of the scheduler.",
             "Save scheduler.state_dict(), too, and load it to resume.",
-            "resume_without_schedule",
+            "restart_without_moments",
         ),
         "other-names": Outcome(
             "alarm",
             "A network loads no tensor of a checkpoint, because the names differ and strict is False.",
             "Remove the prefix from the names, such as `module.`, and load with strict=True.",
-            "resume_unmatched_names",
+            "restart_from_guesses",
         ),
     }
 

@@ -11,7 +11,7 @@ from trainwreck.finding import Outcome
 _LEAST_UPDATES = 8
 _MANY_BATCHES = 2
 _EACH = 0.8  # the share of updates with a step from which a scheduler counts as stepped with each update
-_GONE, _SMALL = 1e-2, 0.1  # the factors of the learning rate after one epoch from which it is too small, or may be
+_GONE, _SMALL = 1e-2, 0.2  # the factors of the learning rate after one epoch from which it is too small, or may be
 _HORIZONS = ("CosineAnnealingLR", "OneCycleLR", "PolynomialLR", "LinearLR")
 _HORIZON_KEYS = ("T_max", "total_steps", "total_iters")
 _PLACE = "where the scheduler is stepped"
@@ -36,7 +36,7 @@ class Schedule(Check):
         ),
         "falls-in-first-epoch": Outcome(
             "advice",
-            "The scheduler steps with each update, and the learning rate falls below a tenth within an epoch.",
+            "The scheduler steps with each update, and the learning rate falls below a fifth within an epoch.",
             "Step the scheduler once in an epoch, or give it a factor nearer to 1.",
         ),
         "steps-first": Outcome(

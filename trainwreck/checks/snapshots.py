@@ -27,13 +27,16 @@ class Snapshots(Check):
             "alarm",
             "The network loads its own tensors: the stored weights are no copy, so they were trained along.",
             "Store copy.deepcopy(model.state_dict()), or save it to a file.",
-            "best_weights_alias",
         ),
         "follows-training": Outcome(
             "advice",
             "The script keeps a state_dict() that is no copy, so its weights are trained along.",
             "Keep copy.deepcopy(model.state_dict()), or save it to a file.",
-            "best_weights_alias",
+        ),
+        "overwritten": Outcome(
+            "advice",
+            "A network writes its weights into a stored state. It does not load them.",
+            "Call model.load_state_dict(state) to go back to stored weights.",
         ),
         "drawn-again": Outcome(
             "advice",
@@ -79,6 +82,12 @@ class Snapshots(Check):
         if followed is not None and len(self._states) < _MOST_STATES:
             begin = first_entries(followed).clone()
             self._states.append((weakref.ref(state), self.watch.step, followed, begin, place))
+
+    def on_fill_state(self, module: nn.Module, state: Any, place: Place) -> None:
+        """See a stored state that gets the present weights."""
+        own = {name for name, _ in module.named_parameters()}
+        if self.watch.step and own and own <= state.keys():
+            self.tell("overwritten", f"{len(own)} tensors of a stored state of {type(module).__name__}", place)
 
     def on_save(self, saved: Any, place: Place) -> None:
         """A state that is saved may be kept."""

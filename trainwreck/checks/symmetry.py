@@ -1,14 +1,16 @@
 """The units of a layer learn different things."""
 
-from typing import ClassVar
+import weakref
+from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from trainwreck.check import Check
 from trainwreck.finding import Outcome
+from trainwreck.places import Place
 
 _LAYERS = (nn.Linear, nn.modules.conv._ConvNd)
-_LEAST_UPDATES = 3
+_LEAST_UPDATES, _DRAWS = 3, 3
 
 
 class Symmetry(Check):
@@ -21,8 +23,27 @@ class Symmetry(Check):
             "alarm",
             "All units of a layer have equal weights, also after updates, so the layer works as a single unit.",
             "Give the layer random first weights.",
-        )
+        ),
+        "drawn-often": Outcome(
+            "advice",
+            "One line draws the first weights of a layer several times, so all but the last draw are lost.",
+            "Module.apply calls its function for each part of a network: change only the weights of this part.",
+        ),
     }
+
+    def __init__(self, watch: Any) -> None:
+        super().__init__(watch)
+        self._draws: dict[tuple[int, Place], tuple[weakref.ref[Any], int]] = {}  # by parameter and line
+
+    def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
+        """Count how often a line draws the weights of a parameter before the training."""
+        if not is_random or self.watch.step or not isinstance(tensor, nn.Parameter):
+            return
+        ref, count = self._draws.get((id(tensor), place), (weakref.ref(tensor), 0))
+        count = count + 1 if ref() is tensor else 1
+        self._draws[id(tensor), place] = weakref.ref(tensor), count
+        if count == _DRAWS:
+            self.tell("drawn-often", f"a weight of shape {tuple(tensor.shape)}, {_DRAWS} times", place)
 
     def at_end(self) -> None:
         """Compare the units of each layer whose weights have changed."""

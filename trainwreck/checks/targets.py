@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import LossCall
+from trainwreck.events import AnyOptimizer, LossCall, ModelCall, Noise
 from trainwreck.finding import Outcome
 from trainwreck.patience import patient
 from trainwreck.places import Place
@@ -22,6 +22,8 @@ _SECONDS = patient(5.0)  # of training in the first trial
 _ROWS, _MOST_INPUTS = 64, 100_000
 _PLACE = "from the batch to the loss"
 _OF_VALUES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
+_UNIFORM = ("rand", "rand_like")
+_FLAGS, _TIMES = 8, 4  # flags, and updates with an unused one
 _SHAPES = ("View", "Squeeze", "Reshape", "Expand")  # nodes of a graph that change no value
 
 
@@ -56,6 +58,21 @@ class Targets(Check):
             "The target of a loss is drawn at random for each update, and nothing else uses it.",
             "Compare the output with the random tensor that went into the inputs.",
         ),
+        "uniform-noise": Outcome(
+            "advice",
+            "The network learns to predict noise from 0 to 1, whose mean is not 0.",
+            "Draw the noise with torch.randn or randn_like.",
+        ),
+        "noisy": Outcome(
+            "advice",
+            "The target of a loss is a sum with noise that the network gets as an input, so it learns to copy it.",
+            "Compare the output with the noise, or with the tensor before the noise was added.",
+        ),
+        "flag-unused": Outcome(
+            "advice",
+            "The script makes a tensor of zeros and ones from the examples of each batch, and never uses it.",
+            "If it says where an episode ends, multiply the value of the next state by 1 - done.",
+        ),
         "with-gradient": Outcome(
             "advice",
             "The target of a loss is computed from the network that is trained, and the gradient flows through it.",
@@ -71,6 +88,7 @@ class Targets(Check):
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
+        self._unused: dict[Place, int] = {}  # the updates with an unused flag
         self._copied: dict[Place, tuple[int, set[int]]] = {}  # rows, and the columns of inputs that equal the target
 
     def on_loss(self, loss: LossCall) -> None:
@@ -97,10 +115,35 @@ class Targets(Check):
         drawn = self.watch.drawn.get(id(loss.targets))
         if drawn is not None and drawn() is loss.targets:
             self.tell("drawn", f"{loss.name} of shape {tuple(loss.targets.shape)}", loss.place)
+        elif (noise := self.watch.noise.get(id(loss.targets))) is not None and noise.tensor() is loss.targets:
+            self._judge_noise(noise, loss, loss.call)
         if loss.targets.requires_grad and loss.name in _OF_VALUES and _is_bootstrapped(loss.targets):
             leaves = graph_leaves([loss.targets]).keys() & graph_leaves([loss.outputs]).keys()
             if leaves:
                 self.tell("with-gradient", f"the target depends on {len(leaves)} parameters", loss.place)
+
+    def _judge_noise(self, noise: Noise, loss: LossCall, call: ModelCall) -> None:
+        """Look at a target that is noise, or a sum with noise."""
+        given = list(tensors((call.args, call.kwargs)))
+        is_input = any(one is loss.targets for one in given)
+        shape = f"{loss.name} of shape {tuple(loss.targets.shape)}"
+        if noise.kind == "drawn" and noise.name in _UNIFORM and not is_input:
+            self.tell("uniform-noise", f"{shape}, drawn by {noise.name}", noise.place)
+        # With a further input, such as the number of the step: an autoencoder may get noisy inputs as they are.
+        if noise.kind == "mixed" and (noise.is_joined or (is_input and len(given) > 1)):
+            self.tell("noisy", shape, loss.place)
+
+    def after_step(self, optimizer: AnyOptimizer) -> None:
+        """Look for tensors of zeros and ones that the update did not use."""
+        places = set()
+        for ref, place in self.watch.made.values():
+            flags = ref()
+            if flags is not None and flags.numel() == flags.size(0) >= _FLAGS and flags.unique().tolist() == [0, 1]:
+                places.add(place)
+        for place in places:
+            self._unused[place] = self._unused.get(place, 0) + 1
+            if self._unused[place] == _TIMES:
+                self.tell("flag-unused", f"in {_TIMES} updates", place)
 
     def at_end(self) -> None:
         """Say whether a column of the inputs equals the targets."""

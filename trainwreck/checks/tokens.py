@@ -1,6 +1,6 @@
 """Outputs follow only the tokens that they may follow, and targets lie one token ahead."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -63,19 +63,18 @@ class Tokens(Check):
         """Probe each network that was trained on tokens."""
         for kept in self.watch.kept.values():
             found = yield lambda kept=kept: [  # type: ignore[misc]
-                (outcome, text, vars(place)) for outcome, text, place in _look(kept)
+                (outcome, text, vars(place)) for outcome, text, place in _look(kept, self.watch.ignored)
             ]
             for outcome, text, place in found or ():
                 self.tell(outcome, text, Place(**place))
 
 
-def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
+def _look(kept: KeptCall, ignored: Iterable[int]) -> Iterator[tuple[str, str, Place]]:
     """Yield each outcome with its values and its place."""
     tokens = _tokens_of(kept)
     if tokens is None:
         return
     name = type(kept.network.eval()).__name__
-    padding = _padding_of(kept, tokens)
     is_random = not are_equal(*(outputs_of(kept.network, kept.args, kept.kwargs) for _ in range(2)))
     for loss, targets, counts in _losses_of(kept, tokens):
         shift = _shift_of(tokens, targets, counts)
@@ -94,6 +93,18 @@ def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
         copied = [loss for loss, targets, counts in losses if _shift_of(given, targets, counts) == (0, 1)]
         if given is not tokens and copied and not is_random and _sees_own_place(kept, given):
             yield "copies", f"targets of {name} equal one of its inputs, and outputs follow it", copied[0].place
+    yield from _look_at_padding(kept, tokens, ignored, is_random=is_random)
+
+
+def _look_at_padding(
+    kept: KeptCall, tokens: Tensor, ignored: Iterable[int], *, is_random: bool
+) -> Iterator[tuple[str, str, Place]]:
+    padding = _padding_of(kept, tokens)
+    for loss, targets, counts in _losses_of(kept, tokens):
+        if padding is None or _shift_of(tokens, targets, counts) is not None:
+            continue
+        if counted := _count_tags_of(padding, targets, counts):
+            yield "counts-padding", f"{counted} places of padding count", loss.place
     for loss, targets in _texts_of(kept):
         if (ends := _padding_of(kept, targets)) is None:
             continue
@@ -101,18 +112,22 @@ def _look(kept: KeptCall) -> Iterator[tuple[str, str, Place]]:
         # The end of each text may be one token of padding.
         if counted > int(ends.any(1).sum()):
             yield "counts-padding", f"{counted} places of padding count", loss.place
+    padding = padding if padding is not None else _ends_of(tokens, ignored)
     if padding is not None and not is_random and (share := _share_of_padding(kept, tokens, padding)) > PADDING:
-        place = Place(f"the forward pass of {name}, or the mask that it gets")
+        place = Place(f"the forward pass of {type(kept.network).__name__}, or the mask that it gets")
         yield "sees-padding", f"{share:.2g} of the spread of the outputs", place
 
 
 def _losses_of(kept: KeptCall, tokens: Tensor) -> Iterator[tuple[KeptLoss, Tensor, Tensor]]:
     """Yield the losses with a target for each token, these targets (N, T), and which of them count."""
     for loss in kept.losses:
-        targets = loss.targets
+        targets, ignored = loss.targets, int(loss.options.get("ignore_index", -100))
+        if not targets.is_floating_point() and targets.numel() == tokens[:, 1:].numel():
+            # The loss leaves out the output of the last place.
+            targets = nn.functional.pad(targets.reshape(tokens[:, 1:].shape), (0, 1), value=ignored)
         if not targets.is_floating_point() and targets.numel() == tokens.numel():
             targets = targets.reshape(tokens.shape)
-            yield loss, targets, (targets != loss.options.get("ignore_index", -100)) & (targets >= 0)
+            yield loss, targets, (targets != ignored) & (targets >= 0)
 
 
 def _given_texts(kept: KeptCall) -> list[Tensor]:
@@ -160,6 +175,20 @@ def _padding_of(kept: KeptCall, tokens: Tensor) -> Tensor | None:
         return None
     padding = torch.stack([tokens == index for index in indices]).any(0)
     return padding.flip(1).cummin(1).values.flip(1)
+
+
+def _count_tags_of(padding: Tensor, targets: Tensor, counts: Tensor) -> int:
+    """Return the number of padded places with a label of their own, which no token has, if the loss counts them."""
+    tags = targets[padding & counts]
+    is_own = tags.numel() and bool((tags == tags[0]).all()) and not bool((targets[~padding] == tags[0]).any())
+    return tags.numel() if is_own else 0
+
+
+def _ends_of(tokens: Tensor, ignored: Iterable[int]) -> Tensor | None:
+    """Return where texts end with several tokens that losses ignore, or None if no text does."""
+    ends = torch.isin(tokens, torch.tensor([index for index in ignored if index >= 0], dtype=tokens.dtype))
+    ends = ends.flip(1).cummin(1).values.flip(1)
+    return ends if int(ends.sum(1).max()) > 1 else None
 
 
 def _shift_of(tokens: Tensor, targets: Tensor, counts: Tensor) -> tuple[int, int] | None:
@@ -237,7 +266,7 @@ def _share_of_padding(kept: KeptCall, tokens: Tensor, padding: Tensor) -> float:
         second = _replaced(kept, without_padding)
     except (RuntimeError, ValueError, IndexError, AssertionError):
         return 0.0  # the network takes texts of one length alone
-    for whole, short in zip(first, second, strict=False):
+    for whole, short in zip(_examples_first(first, tokens.size(0)), _examples_first(second, 1), strict=False):
         if whole.size(0) != tokens.size(0):
             continue
         is_placed = whole.dim() > 2 and whole.shape[:2] == tokens.shape
@@ -250,6 +279,14 @@ def _share_of_padding(kept: KeptCall, tokens: Tensor, padding: Tensor) -> float:
         spread = max(float((rows - rows.mean(0)).abs().max()), 1e-2 * float(rows.abs().max())) or 1.0
         return float((own - short)[:, :counted].abs().max()) / spread
     return 0.0
+
+
+def _examples_first(outputs: list[Tensor], count: int) -> list[Tensor]:
+    """Return outputs with the examples first: a recurrent layer gives its states as (layers, N, features)."""
+    return [
+        one.transpose(0, 1) if one.dim() > 2 and one.size(0) != count and one.size(1) == count else one
+        for one in outputs
+    ]
 
 
 def _is_same(tensor: Tensor, tokens: Tensor) -> bool:

@@ -16,6 +16,7 @@ from trainwreck.state import parameters_of
 LONG, SHORT = 0.3, 1e-6
 _MATRICES, _LEAST, _UPDATES = 6, 6, 6  # the first updates are judged
 _ENTRIES = 64  # the weights of smaller layers may begin near 0
+_COPIED = 65_536  # entries of a matrix, so that the copies need little memory
 _PLACE = "where the optimizer gets its learning rate"
 
 
@@ -47,7 +48,7 @@ class UpdateSize(Check):
         self._shares: list[float] = []
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
-        """Copy the largest weight matrices."""
+        """Copy a part of the largest weight matrices."""
         if isinstance(optimizer, HandMadeOptimizer) or self.watch.step >= _UPDATES:
             return
         matrices = [
@@ -56,13 +57,13 @@ class UpdateSize(Check):
             if one.dim() > 1 and one.grad is not None and one.numel() >= _ENTRIES
         ]
         matrices.sort(key=lambda one: -one.numel())
-        self._before = [(one, one.detach().clone()) for one in matrices[:_MATRICES]]
+        self._before = [(one, _sample(one).clone()) for one in matrices[:_MATRICES]]
 
     def after_step(self, optimizer: AnyOptimizer) -> None:
         """Compare them with the weights after the update."""
         for now, before in self._before:
             if length := float(before.norm()):
-                self._shares.append(float((now - before).norm()) / length)
+                self._shares.append(float((_sample(now) - before).norm()) / length)
         self._before = []
 
     def at_end(self) -> None:
@@ -74,3 +75,8 @@ class UpdateSize(Check):
             self.tell("long", f"a median of {middle:.2g} of the weights' length, at most {LONG:g} is usual", _PLACE)
         elif largest < SHORT:
             self.tell("short", f"at most {largest:.1g} of the weights' length", _PLACE)
+
+
+def _sample(weights: Tensor) -> Tensor:
+    """Return every n-th entry of a matrix, or all of a small one."""
+    return weights.detach().reshape(-1)[:: 1 + weights.numel() // _COPIED]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.utils.data import Sampler
+from torch.utils.data import Sampler, Subset
 
 from trainwreck.check import Check
 from trainwreck.events import LoaderUse, LossCall, ModelCall
@@ -65,6 +65,11 @@ class Validation(Check):
             "The loss takes the labels of all examples, also of those that an evaluation selects.",
             "Select the examples of training before the loss, for example with loss(out[train_mask], y[train_mask]).",
         ),
+        "shared-transform": Outcome(
+            "advice",
+            "Training and validation share a data set, and its transform is replaced, so both use the last one.",
+            "Make two data sets, each with its own transform, and take one part of each.",
+        ),
         "random-examples": Outcome(
             "advice",
             "An example of validation changes from one reading to the next.",
@@ -86,7 +91,12 @@ class Validation(Check):
         self._rows = 0  # all examples that were noted
         self._inputs: dict[int, Tensor] = {}  # by network, the first input of the latest call with gradients
         self._whole = False  # a network gets the same tensor for each update
-        self._targets: weakref.ref[Tensor] | None = None  # of the latest loss with gradients
+        # Of the latest loss with gradients: the targets, the label that it ignores, and the place.
+        self._loss: tuple[weakref.ref[Tensor], int, Place] | None = None
+        # By data set, the place where its transform was replaced before it gave any example.
+        self._replaced: list[tuple[Any, Place]] = []
+        self._assigned: dict[tuple[int, str], tuple[Any, int]] = {}  # the transform, and the number of batches before
+        self._batches = 0
         self._new: deque[float] = deque(maxlen=_CALLS)  # by call, the share of examples that were never trained on
 
     def on_call(self, call: ModelCall) -> None:
@@ -108,18 +118,43 @@ class Validation(Check):
     def on_loss(self, loss: LossCall) -> None:
         """Note the targets of a loss."""
         if loss.with_gradients:
-            self._targets = weakref.ref(loss.targets)
+            self._loss = weakref.ref(loss.targets), int(loss.options.get("ignore_index", -100)), loss.place
+
+    def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
+        """Count the batches."""
+        self._batches += 1
+
+    def on_transform(self, data: Any, name: str, value: Any, place: Place) -> None:
+        """Note a transform that is replaced before the data set gave an example."""
+        before = self._assigned.get((id(data), name))
+        if before is not None and before[0] is not value and before[1] == self._batches:
+            self._replaced.append((data, place))
+        self._assigned[id(data), name] = value, self._batches
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Where all examples are one batch, look for an evaluation that selects some of the labels of the loss."""
-        targets = self._targets() if self._targets is not None else None
-        if name != "selection" or not self._whole or targets is None or result.shape == targets.shape:
+        if name not in ("selection", "selected hits") or not self._whole or self._loss is None:
             return
-        if args[0].shape == targets.shape and args[0].data_ptr() == targets.data_ptr() and result.dim():
-            self.tell("loss-on-all", f"the loss takes {targets.size(0)} labels, an evaluation {result.size(0)} of them")
+        (ref, ignored, place), index = self._loss, args[-1]
+        targets = ref()
+        if targets is None or targets.dim() != 1:
+            return
+        if name == "selection" and (args[0].shape != targets.shape or args[0].data_ptr() != targets.data_ptr()):
+            return
+        if name == "selected hits" and (args[1].shape != targets.shape or targets.is_floating_point()):
+            return
+        selected, counted = targets[index], int((targets != ignored).sum())
+        if selected.dim() and 0 < (number := int((selected != ignored).sum())) < counted:
+            self.tell("loss-on-all", f"the loss takes {counted} labels, an evaluation {number} of them", place)
 
     def at_end(self) -> None:
-        """Compare the examples, if training has come to the same ones again."""
+        """Compare the data sets, and the examples if training has come to the same ones again."""
+        uses = self.watch.loaders.values()
+        trained = {id(_base_of(use.loader)) for use in uses if use.training}
+        evaluated = {id(_base_of(use.loader)) for use in uses if use.evaluating and not use.training}
+        for data, place in self._replaced:
+            if id(data) in trained & evaluated:
+                self.tell("shared-transform", f"a {type(data).__name__} of both", place)
         if len(self._new) == _CALLS and sum(self._new) < SOME * _CALLS:
             for text, place in self._shared(self._trained):
                 self.tell("shared-examples", text, place)
@@ -170,6 +205,14 @@ class Validation(Check):
             # Where few different examples exist, training has many of them several times.
             outcome = "same-examples" if share > MOST and repeated < share / 2 else "shared-examples"
             yield outcome, f"{share:.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
+
+
+def _base_of(loader: Any) -> Any:
+    """Return the data set of a loader. For a part of a data set, return the whole one."""
+    data = getattr(loader, "dataset", None)
+    while isinstance(data, Subset):
+        data = data.dataset
+    return data
 
 
 def _is_table(given: Tensor) -> bool:

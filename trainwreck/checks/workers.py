@@ -42,21 +42,18 @@ class Workers(Check):
             "alarm",
             "All workers of a data loader draw the same random numbers.",
             "Add the number of the worker to the seed in worker_init_fn.",
-            "duplicate_worker_rng",
         ),
         "same-draws": Outcome(
             "alarm",
             "The workers of a data loader read the same random variants of an example.",
             "Each worker gets a copy of the data set, with the state of its generators: give each copy a new generator"
             " in worker_init_fn, with the seed get_worker_info().seed.",
-            "duplicate_worker_rng",
         ),
         "same-epochs": Outcome(
             "advice",
             "A worker reads the same random variants of an example in each epoch.",
             "Workers start anew in each epoch: seed them with get_worker_info().seed, which changes, and not with a"
             " constant.",
-            "augmentation_repeats",
         ),
     }
 

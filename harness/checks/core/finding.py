@@ -89,11 +89,18 @@ class Check:
         """Return the outcome with this id. Raises `KeyError` if the check has no such outcome."""
         return {outcome.id: outcome for outcome in self.every_outcome}[id]
 
+    @property
+    def verb(self) -> str:
+        """The subcommand of `harness` that runs this check."""
+        return _OTHER_VERBS.get(self.name, self.name.replace("_", "-"))
+
     def command(self, target: str) -> str:
         """Return the command that runs this check on an exercise or a script."""
-        return f"harness {self.name.replace('_', '-')} {shlex.quote(target)}"
+        return f"harness {self.verb} {shlex.quote(target)}"
 
 
+# `harness progress` shows the progress of the student.
+_OTHER_VERBS = {"progress": "constant-answer"}
 PLACE = "place"
 """The name of a figure: the line of the script, or the part of its training, to which a finding belongs."""
 _WIDTH = 80  # width of a usual terminal, in columns

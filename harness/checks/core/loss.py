@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from harness.run.diagnostics import stable_cross_entropy
 from harness.run.evaluation import IGNORED, is_classification
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -108,9 +109,7 @@ def mean_cross_entropy(scores: Tensor, labels: Tensor) -> Tensor:
 
     Labels are class indices, one per row of scores, or soft labels.
     """
-    scores = scores.flatten(0, -2)
-    labels = labels.flatten(0, -2) if labels.is_floating_point() else labels.flatten()
-    return F.cross_entropy(scores.clamp(min=1e-30).log() if are_probabilities(scores) else scores, labels)
+    return stable_cross_entropy(scores.clamp(min=1e-30).log() if are_probabilities(scores) else scores, labels)
 
 
 def stable_loss(kind: LabelKind, range: OutputRange) -> Loss | None:

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from harness.run.experiment import Experiment, TensorData, load_experiment, tens
 from harness.run.metrics_log import Record
 from harness.run.recorder import Recorder
 from harness.run.settings import RunSettings
-from harness.run.setup import Adapt, TrainingSetup, deterministic_minibatches
+from harness.run.setup import Adapt, TrainingSetup, advance_schedule, get_dataloader
 from harness.run.step_hooks import LastStepHook
 
 Gradients = dict[str, Tensor]
@@ -49,14 +48,12 @@ class Subject:
         """Return a copy of the data as `load_data` receives it."""
         return tensor_data(self.data)
 
-    def trial(
-        self, *, steps: int | None = None, adapt: Adapt | None = None, interrupted: bool = False, **switches: Any
-    ) -> "Trial":
+    def trial(self, *, steps: int | None = None, adapt: Adapt | None = None, **switches: Any) -> "Trial":
         """Return a new trial of the experiment; `switches` are further settings, such as `disable_amp=True`."""
         settings = replace(self.settings, **switches)
         # Set up first, because tensors that the experiment creates on loading must have the dtype of its training.
         canonical_setup(settings.seed, settings.verify)
-        return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt, interrupted=interrupted)
+        return Trial(self.experiment(), self.tensors(), settings, steps=steps, adapt=adapt)
 
 
 class Trial(TrainingSetup):
@@ -74,18 +71,17 @@ class Trial(TrainingSetup):
         *,
         steps: int | None = None,
         adapt: Adapt | None = None,
-        interrupted: bool = False,
     ) -> None:
-        super().__init__(experiment, data, settings, adapt=adapt, interrupted=interrupted)
+        super().__init__(experiment, data, settings, adapt=adapt)
         self.stretched_to = steps or self.steps
 
     def batches(self, most: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
         """Return an iterator of at most `most` prepared training batches, epoch after epoch."""
-        epochs = (
-            deterministic_minibatches(self.inputs, self.labels, self.batch_size, self.generators["order"])
-            for _ in itertools.count()
+        drop_last = not self.settings.keep_last
+        loader = get_dataloader(
+            self.inputs, self.labels, self.batch_size, self.generators["order"], drop_last=drop_last
         )
-        prepared = (self.prepare(*batch) for batch in itertools.chain.from_iterable(epochs))
+        prepared = (self.prepare(*batch) for batch in itertools.chain.from_iterable(itertools.repeat(loader)))
         return itertools.islice(prepared, most)
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
@@ -98,7 +94,7 @@ class Trial(TrainingSetup):
         """Advance the schedule by as many steps as its stretched form requires after this training step."""
         due = [made * self.steps // self.stretched_to for made in (self.made, self.made + 1)]
         for _ in range(min(due[1], self.steps) - min(due[0], self.steps)):
-            scheduler.step()
+            advance_schedule(scheduler)
 
     def records(self, batches: Iterable[tuple[Tensor, Tensor]]) -> Iterator[Record]:
         """Make a step on each prepared batch, and yield the record that the log of a run would contain."""
@@ -121,11 +117,6 @@ def worst(values: list[float]) -> float:
     return math.nan if any(math.isnan(value) for value in values) else max(values)
 
 
-def of_replica(name: str) -> str:
-    """Return the name that a parameter has in the first data-parallel replica."""
-    return re.sub(r"^replicas\.\d+\.", "replicas.0.", name)
-
-
 @contextmanager
 def no_autocast() -> Iterator[None]:
     """Disable every `torch.autocast` within the block."""
@@ -141,20 +132,12 @@ def no_autocast() -> Iterator[None]:
 
 @contextmanager
 def fresh_gradients(model: nn.Module) -> Iterator[Gradients]:
-    """Collect the gradients that backward passes add to each parameter, before any clearing, scaling or clipping.
-
-    For data-parallel replicas, collect the mean over the replicas, under the names of the first replica.
-    """
+    """Collect the gradients that backward passes add to each parameter, before any clearing, scaling or clipping."""
     gradients: Gradients = {}
-    replicas = getattr(model, "replicas", None)
-    share = 1 / len(replicas) if isinstance(replicas, nn.ModuleList) else 1.0
 
     def collect(name: str) -> Callable[[Tensor], None]:
-        name = of_replica(name)
-
         def add(gradient: Tensor) -> None:
-            own = gradient * share
-            gradients[name] = gradients[name] + own if name in gradients else own
+            gradients[name] = gradients[name] + gradient if name in gradients else gradient
 
         return add
 

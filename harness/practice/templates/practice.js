@@ -107,7 +107,7 @@
   async function showQueue(level) {
     const found = await ask(`/queue/${level}`);
     heading("Practice", found.levels ? "Find the fault in a training run, fix it, and prove it." : "The exercises of your course.");
-    $("to-queue").href = `#level/${level}`;
+    $("to-queue").href = `#level/${found.level}`;
     $("levels").hidden = !found.levels;
     $("level-choices").replaceChildren();
     for (let number = 1; number <= found.levels; number++) {
@@ -120,7 +120,8 @@
       label.append(`Level ${number}`);
     }
     $("queue-about").textContent = found.levels
-      ? "The names of cases do not tell the fault, and a case may have no fault at all." : "";
+      ? `The names of cases do not tell the fault, and a case may have no fault at all. You solved ${found.solved} of ${found.needed} cases of this level.`
+      : "";
     $("queue-items").replaceChildren();
     const parts = [[found.levels ? `Level ${found.level}` : "Exercises", found.items], ["Also begun", found.others]];
     for (const [caption, items] of parts) {
@@ -137,8 +138,7 @@
   }
 
   function stateOf(one) {
-    const state = one.state === "verified" ? (one.fixed ? "fixed" : "not fixed yet") : one.state;
-    return one.revealed ? `${state}, solution seen` : state;
+    return one.revealed ? `${one.state}, solution seen` : one.state;
   }
 
   // --- an exercise
@@ -195,8 +195,10 @@
 
   function showResult(found) {
     const old = found.last && !found.current ? " This was an older text of your experiment." : "";
-    $("verdict-text").textContent = found.verdict ? `Attempt ${found.last}: ${found.verdict}${old}` : "The experiment counts as fixed if:";
+    $("verdict-text").textContent = found.verdict ? `Attempt ${found.last}: ${found.verdict}${old}` : found.solved ? "" : found.goal_says;
     $("verdict-text").className = found.fixed ? "lead good" : "lead";
+    $("claim").hidden = !found.claimable;
+    $("claim-says").textContent = found.says ?? (found.solved ? `Solved: ${found.solved}` : "");
     $("criteria").replaceChildren();
     const criteria = found.criteria.length ? found.criteria : found.verdict ? [] : found.goal.map((says) => ({ says }));
     for (const { says, found: value, reached } of criteria) {
@@ -450,6 +452,7 @@
     }
     await showCase();
   }));
+  $("claim").addEventListener("click", guarded(async () => show(await ask(about("claim"), {}))));
   $("hint").addEventListener("click", guarded(async () => show(await ask(about("hint"), {}))));
   $("reveal").addEventListener("click", guarded(async () => {
     const found = await ask(about("reveal"), {});
@@ -609,7 +612,7 @@
       $("desk").classList.add("fresh");
       await showCase();
       if (shown.begun && shown.last) $("prompt").open = false;
-    } else await showQueue(Number(value) || 1);
+    } else await showQueue(Number(value) || 0); // 0: the student's level
   }
 
   const routed = guarded(async () => {

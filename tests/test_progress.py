@@ -1,0 +1,79 @@
+"""The stored progress: what solves an exercise, and what does not."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from helpers.made_up_runs import make_workspace
+
+from harness.student import goal
+from harness.student.exercise import judge_attempt
+from harness.student.goal import GoalItem
+from harness.student.overview import list_exercises, show_progress
+from harness.student.solution import question_before
+from harness.workspace.progress import note_begin, note_explained, note_progress, note_score, note_solved, progress_of
+
+Capture = pytest.CaptureFixture[str]
+
+
+def judged(monkeypatch: pytest.MonkeyPatch, *, reached: bool) -> None:
+    """Let every attempt get this result, without measuring it."""
+    item = GoalItem(says="no symptom in loss any more", reached=reached, found="max loss is 2.3")
+    monkeypatch.setattr(goal, "judge", lambda *_: [item])
+
+
+def test_only_a_fix_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = make_workspace(tmp_path)
+    judged(monkeypatch, reached=False)
+    judge_attempt(workspace)
+    assert (progress_of(workspace.folder).solved, workspace.state()) == (None, "tried")
+    assert not next(row for row in list_exercises(tmp_path)[0] if row.id == "huge_lr").done
+    judged(monkeypatch, reached=True)
+    judge_attempt(workspace)
+    solved = progress_of(workspace.folder).solved
+    assert solved is not None and solved.causes == ("huge_lr",) and solved.attempts == 1
+    assert workspace.state() == "solved"
+    assert next(row for row in list_exercises(tmp_path)[0] if row.id == "huge_lr").done
+    judged(monkeypatch, reached=False)
+    judge_attempt(workspace)
+    assert progress_of(workspace.folder).solved == solved, "a later experiment changes nothing"
+    assert question_before(workspace.exercise, workspace.folder) == "", "verify has shown the solution"
+
+
+def test_the_time_runs_from_the_first_start_to_the_first_fix(tmp_path: Path) -> None:
+    folder = tmp_path / "huge_lr"
+    note_progress(folder, begun=datetime.now(UTC) - timedelta(minutes=90), hints=2, wrong_claims=1)
+    note_begin(folder)
+    note_solved(folder, ("huge_lr",), 4)
+    solved = progress_of(folder).solved
+    assert solved is not None
+    assert solved.minutes == pytest.approx(90, abs=0.2)
+    assert (solved.attempts, solved.hints) == (5, 2)
+    note_solved(tmp_path / "loss_sum", ("loss_sum",), 1)
+    unknown = progress_of(tmp_path / "loss_sum").solved
+    assert unknown is not None and unknown.minutes is None
+
+
+def test_progress_shows_solved_explained_and_scored(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    workspace = make_workspace(tmp_path)
+    note_progress(workspace.folder, begun=datetime.now(UTC) - timedelta(minutes=12))
+    note_solved(workspace.folder, ("huge_lr",), 2)
+    note_explained(workspace.folder)
+    note_score(workspace.folder, 96.5)
+    show_progress(tmp_path)
+    said = capsys.readouterr().out
+    day = f"{datetime.now(UTC):%d %b}"
+    row = next(line for line in said.splitlines() if line.startswith("huge_lr"))
+    assert row.split() == ["huge_lr", "huge_lr", *day.split(), "12", "min", "2", "0", *day.split(), "96.5"]
+    assert "Level 1  ░" in said, "an exercise whose name tells the fault fills no level"
+    assert max(map(len, said.splitlines()[:-2])) <= 80
+
+
+def test_an_older_file_is_still_read(tmp_path: Path) -> None:
+    (tmp_path / ".progress").mkdir()
+    (tmp_path / ".progress" / "huge_lr.json").write_text('{"format_version": 1, "hints": 2, "handed_in": "a.tar.gz"}')
+    known = progress_of(tmp_path / "huge_lr")
+    assert (known.hints, known.handed_in, known.solved) == (2, "a.tar.gz", None)
