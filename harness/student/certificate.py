@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from harness.files import write_whole
 from harness.page.run_page import render
@@ -30,7 +31,7 @@ def write_certificate(work: Path, level: int, queue: PracticeQueue) -> Path | No
         ("faults found", str(sum(len(one.causes) for one in solved if one.causes != (HEALTHY,)))),
         ("healthy runs recognized", str(sound)),
         ("time in all", duration(sum(known)) if known else "not known"),
-        ("median time", duration(sorted(known)[len(known) // 2]) if known else "not known"),
+        ("median time", duration(median(known)) if known else "not known"),
         ("hints", str(sum(one.hints for one in solved))),
     ]
     student = noted_student(work)
