@@ -154,13 +154,15 @@ shell: $(RUN)
 #:   make docs                        build the site of docs/ into site/
 #:   make bench | bench-class | bench-reports | bench-checks | bench-watch
 #:   make bench-faults                find the faults of public reports in scripts
+#:   make bench-unharmed              compare programs with themselves under watch
 #:   make gallery                     draw the pictures of docs/curves.md again
 #:   make pages [PAGE=measured]       run the programs on pages, write their output
 #:   make cheatsheet                  print the cheat sheet as dist/cheatsheet.pdf
 #:   make dist                        build both wheels and source archives in dist/
 .PHONY: grade score demo kit selfcheck trial insightless redteam faults fuzz lint test test-slow test-portable
 .PHONY: test-matrix test-arm looks docs
-.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults gallery pages cheatsheet dist
+.PHONY: bench bench-class bench-reports bench-checks bench-watch bench-faults bench-unharmed gallery pages
+.PHONY: cheatsheet dist
 DEV := $(VENV)/.installed-dev
 SITE := $(VENV)/.installed-docs
 jobs = $(if $(JOBS),--jobs "$(JOBS)")
@@ -263,6 +265,10 @@ bench-watch: $(DEV)
 # Watches the scripts of public reports; with PROGRAMS=folder also public programs with injected faults.
 bench-faults: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_faults $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+
+# Runs public programs with and without the watch: weights must be equal bit for bit. Measures times and memory, too.
+bench-unharmed: $(DEV)
+	@$(BIN)/python -m benchmarks.bench_unharmed --programs "$(or $(PROGRAMS),programs)" $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
 # Makes twelve runs of one to four seconds each.
 gallery: $(RUN)

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -34,6 +34,19 @@ def watch_program(folder: Path, edited: Mapping[str, str] = MappingProxyType({})
 
     `edited` gives other texts for some of its files.
     """
+    begun = perf_counter()
+    output, status = run_program(folder, ["-m", "trainwreck", "--json"], edited)
+    found: dict[str, Any] = json.loads(output.splitlines()[-1]) if output.strip() else {"steps": 0, "findings": []}
+    return {**found, "seconds": perf_counter() - begun, "status": status}
+
+
+def run_program(
+    folder: Path, words: Sequence[str], edited: Mapping[str, str] = MappingProxyType({})
+) -> tuple[bytes, int | None]:
+    """Run Python with these words and the command of a program, in a copy of its folder.
+
+    `edited` gives other texts for some of its files. Return the output, empty if the time is over, and the exit status.
+    """
     run = json.loads((folder / "run.json").read_bytes())
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(shutil.copytree(folder, Path(scratch, folder.name)))
@@ -41,9 +54,8 @@ def watch_program(folder: Path, edited: Mapping[str, str] = MappingProxyType({})
             (copy / name).write_text(text, encoding="utf-8")
         environment = {**os.environ, **run["env"]}
         environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), environment.get("PYTHONPATH", "")])
-        begun = perf_counter()
         with subprocess.Popen(
-            [run["python"], "-m", "trainwreck", "--json", *run["command"]],
+            [run["python"], *words, *run["command"]],
             cwd=copy / run["cwd"],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -58,8 +70,7 @@ def watch_program(folder: Path, edited: Mapping[str, str] = MappingProxyType({})
             finally:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
-        found: dict[str, Any] = json.loads(output.splitlines()[-1]) if output.strip() else {"steps": 0, "findings": []}
-        return {**found, "seconds": perf_counter() - begun, "status": process.returncode}
+        return output, process.returncode
 
 
 def row_of(program: dict[str, Any], found: dict[str, Any]) -> list[str]:

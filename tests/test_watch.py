@@ -20,6 +20,7 @@ import trainwreck
 from trainwreck.checks import ALL
 from trainwreck.hooks import Hooks
 from trainwreck.state import Watch
+from trainwreck.trial import Trial
 
 Edit = dict[str, str]
 LOOP = """
@@ -147,6 +148,42 @@ def test_watching_changes_no_weight(tmp_path: Path) -> None:
         seen = main_of(LOOP, tmp_path)()
     assert watch.step == 7
     assert all(torch.equal(one, other) for one, other in zip(plain, seen, strict=True))
+
+
+@pytest.mark.parametrize("largest", [1, 2**30])
+def test_a_training_that_is_too_large_gets_no_trials(
+    largest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Trial] = []
+    monkeypatch.setattr("trainwreck.state.MOST_COPIED", largest)
+    monkeypatch.setattr("trainwreck.state.begin_trial", lambda trial, step: made.append(trial) or {})
+    with trainwreck.watch(quiet=True, select=["overfit", "metric"]) as watch:
+        main_of(LOOP, tmp_path)()
+    assert [one.name for one in watch.findings] == (["overfit/left-out"] if largest == 1 else [])
+    assert bool(made) == (largest > 1)
+
+
+def test_an_optimizer_that_fails_does_not_blind_the_watch(tmp_path: Path) -> None:
+    fails_once = """
+    steps = []
+
+    def fail(*_):
+        steps.append(1)
+        if len(steps) == 1:
+            raise RuntimeError("the first step fails")
+
+    optimizer.register_step_pre_hook(fail)
+    for epoch in"""
+    guarded = "            with contextlib.suppress(RuntimeError):\n                optimizer.step()\n"
+    only_then = "(model(inputs).softmax(1) if len(steps) == 1 else model(inputs), labels)"
+    edits = (
+        ("    for epoch in", fails_once),
+        ("            optimizer.step()\n", guarded),
+        ("(model(inputs), labels)", only_then),
+    )
+    source = broken(edits)
+    found = {one.name for one in watched(f"import contextlib\n{source}", tmp_path).findings}
+    assert "loss-form/normalized-twice" in found
 
 
 def test_hooks_leave_nothing_behind() -> None:

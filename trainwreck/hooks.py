@@ -59,6 +59,10 @@ _JOINS = {"cat", "concat", "concatenate", "stack"}
 _ASSIGNED = re.compile(r"transforms?|augment(ation)?s?")  # attributes of a data set
 _CASTS = {"float", "double", "long", "int", "to", "type", "cpu"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
+# The names of operations that a check may want to know: everywhere, and only outside of networks.
+_EVERYWHERE = _SQUASHES | _FILLS | _RESHAPES | _RANDOM | _MADE | _JOINS | {"detach", "scaled_dot_product_attention"}
+_OUTSIDE = _PARTS | _MAXIMA | _THRESHOLDS | _COMPARISONS | _SUMS | _PRODUCTS
+_MOST_FUNCTIONS = 2000
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 _MOST_LAYERS = 200  # of one call
@@ -75,6 +79,7 @@ class Hooks:
         self._on_update = on_update
         self._undo: list[Callable[[], object]] = []
         self._inside_scheduler = 0
+        self.skips_operations = False  # a loader makes a batch, or an optimizer makes an update
         self._inside_state = False  # a module collects the states of its parts
         self._made_by_hand = False  # a script without an optimizer has made an update
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
@@ -112,6 +117,12 @@ class Hooks:
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return False
         return threading.get_ident() == self._thread
+
+    @property
+    def follows_tensors(self) -> bool:
+        """Whether there are tensors whose later uses a check wants to know."""
+        watch = self.watch
+        return bool(watch.drawn or watch.made or watch.noise or self.idle or self.hits is not None)
 
     def install(self) -> None:
         """Put all hooks in."""
@@ -186,6 +197,7 @@ class Hooks:
     def _call_network(
         self, old: Callable[..., Any], network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        self.skips_operations = False  # the step of an optimizer that failed does not end
         loaders, self._since_call = tuple(self._since_call), []
         call = ModelCall(network, args, kwargs, torch.is_grad_enabled(), is_in_training_mode(network), here(), loaders)
         self._note_layer(call, network)
@@ -377,6 +389,7 @@ class Hooks:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
             self.watch.step_begins(optimizer)
+            self.skips_operations = True
             return None
         calls = 0
 
@@ -393,6 +406,7 @@ class Hooks:
         return ((args[0], counted, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": counted})
 
     def _after_step(self, optimizer: Optimizer, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+        self.skips_operations = False
         if not self.sees:
             return
         for group, rate in zip(optimizer.param_groups, self._rates, strict=False):
@@ -509,7 +523,12 @@ class _Batches:
             most = self._hooks.watch.batches
             if most and self._number >= (most if self._use.epochs <= _EPOCHS else 1):
                 raise StopIteration
-        batch = next(self._inner)
+        hooks, was_skipping = self._hooks, self._hooks.skips_operations
+        hooks.skips_operations |= sees  # they are of single examples, and no check sees those of workers
+        try:
+            batch = next(self._inner)
+        finally:
+            hooks.skips_operations = was_skipping
         return self._give(batch) if sees else batch
 
     def _give(self, batch: Any) -> Any:
@@ -527,22 +546,41 @@ class _Operations(TorchFunctionMode):
     def __init__(self, hooks: Hooks) -> None:
         super().__init__()
         self._hooks = hooks
+        # The functions seen so far, those that no check wants to know, and those that none wants to know in networks.
+        self._sorted: set[Any] = set()
+        self._plain: set[Any] = set()
+        self._outer: set[Any] = set()
 
     def __torch_function__(
         self, function: Any, _types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        # A training calls some thousand operations in an update. Most of them must cost next to nothing.
+        hooks, watch = self._hooks, self._hooks.watch
+        is_plain = function in self._plain or (watch.inside is not None and function in self._outer)
+        if hooks.skips_operations or (is_plain and not hooks.follows_tensors):
+            return function(*args, **kwargs) if kwargs else function(*args)
         kwargs = kwargs or {}
-        hooks = self._hooks
+        if function not in self._sorted:
+            self._sort(function)
         if not hooks.sees:
             return function(*args, **kwargs)
         if function in LOSSES:
             return self._loss(function, args, kwargs)
-        if (hooks.watch.drawn or hooks.watch.made) and getattr(function, "__name__", "") != "__get__":
+        if (watch.drawn or watch.made) and getattr(function, "__name__", "") != "__get__":
             self._note_uses(args, kwargs)  # but the shape is not the values
         result = self._see(function, args, kwargs)
-        if hooks.watch.noise:
+        if watch.noise:
             self._follow_noise(getattr(function, "__name__", ""), args, result)
         return result
+
+    def _sort(self, function: Any) -> None:
+        """Note whether a check may want to know a function, and where."""
+        if len(self._sorted) > _MOST_FUNCTIONS:
+            return
+        self._sorted.add(function)
+        name = getattr(function, "__name__", "")
+        if not (name in _EVERYWHERE or function in LOSSES or function in DROPOUTS):
+            (self._outer if name in _OUTSIDE else self._plain).add(function)
 
     def _see(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function that is no loss, and report what checks want to know."""

@@ -5,6 +5,7 @@ import re
 import sys
 import sysconfig
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -41,11 +42,12 @@ class Place:
 def here() -> Place:
     """Return the innermost line that belongs neither to this package nor to a library."""
     frame: FrameType | None = sys._getframe(1)
+    shell = interactive_shell()
     while frame is not None:
         file = frame.f_code.co_filename
-        if cell := _cell(file):
+        if shell is not None and (cell := _cell(shell, file)):
             return Place(cell, frame.f_lineno, frame.f_code.co_name)
-        if not (file.startswith((_HERE, "<")) or _is_library(file)):
+        if not _is_foreign(file):
             return Place(file, frame.f_lineno, frame.f_code.co_name)
         frame = frame.f_back
     return Place("inside a library")
@@ -58,7 +60,7 @@ def names_of(value: Any) -> set[str]:
     looked = 0
     while frame is not None and looked < _FRAMES:
         file = frame.f_code.co_filename
-        if not (file.startswith((_HERE, "<")) or _is_library(file)):
+        if not _is_foreign(file):
             looked += 1
             for name, one in [*frame.f_locals.items(), *frame.f_globals.items()]:
                 if one is value:
@@ -74,16 +76,15 @@ def interactive_shell() -> Any:
     return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
-def _cell(file: str) -> str:
+def _cell(shell: Any, file: str) -> str:
     """Return the label of the notebook cell whose code has this file name, or "" if it is not a cell."""
-    shell = interactive_shell()
-    if shell is None:
-        return ""
     # A kernel names its cells like temporary files, and only its compiler knows their numbers.
     _, label = getattr(shell.compile, "format_code_name", lambda name: None)(file) or ("", "")
     number = re.fullmatch(r"In ?\[(\d+)\]", label) or re.match(r"<ipython-input-(\d+)-", file)
     return f"In [{number[1]}]" if number else ""
 
 
-def _is_library(file: str) -> bool:
-    return "site-packages" in file or "dist-packages" in file or file.startswith(_LIBRARIES)
+@lru_cache(maxsize=10_000)
+def _is_foreign(file: str) -> bool:
+    """Return whether a file belongs to this package or to a library."""
+    return "site-packages" in file or "dist-packages" in file or file.startswith((_HERE, "<", *_LIBRARIES))

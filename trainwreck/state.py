@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from trainwreck.check import Check
 from trainwreck.events import (
     AnyOptimizer,
     BackwardPass,
@@ -28,8 +29,8 @@ from trainwreck.events import (
 )
 from trainwreck.finding import DEFAULT_STEPS, LEVELS, Finding
 from trainwreck.places import Place
-from trainwreck.trees import clone
-from trainwreck.trial import Probe, Trial, begin_trial, can_fork, is_alone, run_probe
+from trainwreck.trees import clone, tensors
+from trainwreck.trial import MOST_COPIED, Probe, Trial, begin_trial, can_fork, is_alone, run_probe
 
 _KEPT = 200  # calls of one update that are kept, and losses
 _EVALUATIONS = 4  # the latest ones are kept
@@ -108,6 +109,7 @@ class Watch:
         self._numbers = 0
         self._hand_made: dict[int, Tensor] = {}
         self.checks = [check(self) for check in checks]
+        self._listeners: dict[str, list[Listener]] = {}
 
     @property
     def findings(self) -> list[Finding]:
@@ -119,6 +121,20 @@ class Watch:
     def is_over(self) -> bool:
         """Whether all updates to watch were made."""
         return self.step >= self.steps
+
+    @property
+    def trained_bytes(self) -> int:
+        """The size of the weights that optimizers own, their gradients, and the states of the optimizers."""
+        found = [p for optimizer in self.optimizers.values() for p in parameters_of(optimizer)]
+        found += [p.grad for p in found if p.grad is not None]
+        states = [dict(getattr(optimizer, "state", {})) for optimizer in self.optimizers.values()]
+        found += list(tensors(states))
+        return sum(one.numel() * one.element_size() for one in found)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a child that trains would need too much memory, so that no trial is made."""
+        return self.trained_bytes > MOST_COPIED
 
     def is_late(self, end: float) -> bool:
         """Return whether this moment of `time.monotonic` has passed. If it has, the watch is over."""
@@ -152,7 +168,7 @@ class Watch:
         self.busy = True
         try:
             with torch.no_grad(), torch._C.DisableTorchFunction():
-                for check in self.checks:
+                for check in self._listeners_of(event):
                     if check.name in self.errors:
                         continue
                     try:
@@ -161,6 +177,13 @@ class Watch:
                         self.errors[check.name] = traceback.format_exc(limit=-4)
         finally:
             self.busy = False
+
+    def _listeners_of(self, event: str) -> list[Listener]:
+        """Return the checks with a handler of their own for an event. Some events come a thousand times an update."""
+        if event not in self._listeners:
+            none = getattr(Check, event, None)
+            self._listeners[event] = [one for one in self.checks if getattr(type(one), event) is not none]
+        return self._listeners[event]
 
     # What the hooks report.
 
@@ -288,7 +311,7 @@ class Watch:
     def _trial(self, trial: Trial) -> Any:
         """Return the answer of a trial, `{}` if none can be made, or None in a child that makes it."""
         # After the end of the script, its loop cannot go on.
-        if not self.is_over or not is_alone():
+        if not self.is_over or not is_alone() or self.is_large:
             return {}
         if can_fork():
             return begin_trial(trial, self.step)

@@ -33,6 +33,7 @@ from trainwreck.places import interactive_shell
 
 _PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>; children are forked on Linux alone
 _GRACE = patient(5.0)  # seconds that a child may take beyond its limit
+MOST_COPIED = 512 * 2**20  # bytes of weights, gradients and states, which a child that trains copies
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from trainwreck.check import Check
 from trainwreck.constant import loss_of_constant
 from trainwreck.finding import Outcome
-from trainwreck.trial import Trial
+from trainwreck.trial import MOST_COPIED, Trial
 
 # figure                                | healthy     | broken | bound
 # loss after the trial over its start   | below 0.5   |        | LEARNS 0.5
@@ -56,12 +56,21 @@ class Overfit(Check):
             "The loop does not learn one batch: not at its learning rate, nor at a tenth or ten times of it.",
             "Look at the labels, the loss, the gradients and the output of the network.",
         ),
+        "left-out": Outcome(
+            "note",
+            "The training is so large that no trial was made: a trial copies weights, gradients and optimizer states.",
+            "Watch a smaller network of the same kind, too. The checks that need trials run there.",
+        ),
     }
 
     def trials(self) -> Generator[Trial, Any, None]:
         """Make one to three trials with the same batch."""
         if len(self.watch.optimizers) != 1 or not self._has_batch():
             return  # with an adversary, there is no batch to learn
+        if self.watch.is_large:
+            text = f"{self.watch.trained_bytes / 2**20:.0f} MB, and a trial may copy {MOST_COPIED / 2**20:.0f} MB"
+            self.tell("left-out", text, "the trials")
+            return
         own = _ends((yield self._trial(1.0)))
         if own is None or own[1] < LEARNT * own[0] or own[0] < LEARNT * self.watch.losses[0]:
             return

@@ -133,9 +133,10 @@ def _positions_in(targets: Tensor) -> Tensor | None:
     Return None for other targets. A class that an image lacks has no centre, which is not a number.
     """
     if targets.is_floating_point():
+        if not 1 < targets[0].numel() <= _COLUMNS:
+            return None
         flat = targets.flatten(1).float().cpu()
-        kinds = flat.unique().numel()
-        return flat if 1 < flat.size(1) <= _COLUMNS and kinds > flat.size(0) else None
+        return flat if flat.unique().numel() > flat.size(0) else None
     if targets.dim() != _MAP_DIMS or targets.size(-1) < _SIDE:
         return None
     step = 1 + max(targets.shape[-2:]) // _COLUMNS  # so that a copy for each class needs little memory

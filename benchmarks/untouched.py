@@ -1,0 +1,93 @@
+"""Run a public program up to an update, with or without watching, and write what it is then: its weights, its time.
+
+    python untouched.py RESULT plain|watched SCRIPT ARGUMENTS...
+
+`bench_unharmed` starts this file in the folder of the program. The random numbers are seeded first, because many
+programs set no seed. The program ends with its 24th update, or by itself. RESULT gets a JSON object: `updates`, the
+`digest` of all weights that an optimizer updated and of the states of the random generators, the processor `seconds` of
+the watched updates and of the `later` ones, and the largest `memory` of the process in MB.
+"""
+
+import hashlib
+import json
+import os
+import random
+import resource
+import runpy
+import sys
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+import trainwreck
+from trainwreck.finding import DEFAULT_STEPS
+
+LAST = 2 * DEFAULT_STEPS
+
+
+class Record:
+    """The updates of this process. The children that make trials are other processes, and record nothing."""
+
+    def __init__(self, result: Path) -> None:
+        self._result, self._process = result, os.getpid()
+        self._optimizers: dict[int, torch.optim.Optimizer] = {}
+        self._times: list[float] = []
+
+    def after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        """Count an update, and end the program after the last one."""
+        if os.getpid() != self._process:
+            return
+        self._optimizers[id(optimizer)] = optimizer
+        self._times.append(time.process_time())
+        if len(self._times) == LAST:
+            self.write()
+            os._exit(0)
+
+    def write(self) -> None:
+        """Write the result."""
+        digest = hashlib.sha256()
+        for optimizer in self._optimizers.values():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    digest.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        numpy_state: Any = np.random.get_state(legacy=True)
+        digest.update(
+            torch.get_rng_state().numpy().tobytes() + numpy_state[1].tobytes() + repr(numpy_state[2]).encode()
+        )
+        digest.update(repr(random.getstate()).encode())
+        # The first update of a process makes many one-time steps. The trials come with the last watched update.
+        times, middle = self._times, DEFAULT_STEPS - 1
+        result = {
+            "updates": len(times),
+            "digest": digest.hexdigest(),
+            "seconds": times[middle - 1] - times[0] if len(times) > middle else None,
+            "later": times[-1] - times[middle + 1] if len(times) == LAST else None,
+            "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        }
+        self._result.write_text(json.dumps(result), encoding="utf-8")
+
+
+def main() -> None:
+    """Run the program that the command line names."""
+    result, kind, *sys.argv = sys.argv[1:]
+    record = Record(Path(result).absolute())
+    register_optimizer_step_post_hook(record.after_step)
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    sys.path[0] = str(Path(sys.argv[0]).parent.absolute())
+    watched = trainwreck.watch(quiet=True) if kind == "watched" else nullcontext()
+    try:
+        with watched:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    finally:
+        record.write()
+
+
+if __name__ == "__main__":
+    main()
