@@ -5,6 +5,7 @@ The exit status is 1 if a target is missed, and 2 if a benchmark needs a sandbox
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,7 @@ from grader.replay.request import trusted_requests
 from harness.canonical_setup import run_environment
 from harness.data.loading import default_cache
 from harness.recipes.catalogue import load_recipe
+from harness.run.files import EXPERIMENT
 from harness.run.settings import RunSettings
 
 PLAIN = (Path(__file__).with_name("plain_mlp.py"),)
@@ -125,6 +127,31 @@ def replay(rounds: int) -> Row:
     return ratio_row(what, 2.5, seconds, "grader", "plain script")
 
 
+def verdict(recipe: str, label: str, target: float) -> Measured:
+    """Return a benchmark of the time from saving the right fix to the verdict of `harness verify`.
+
+    Each round uses a new copy of the workspace, so nothing is known about the fix.
+    """
+
+    def measured(rounds: int) -> Row:
+        with tempfile.TemporaryDirectory(prefix="trainwreck-bench-") as scratch:
+            template, copies = broken_workspace(recipe, Path(scratch) / "template"), count()
+            healthy = load_recipe(recipe).healthy_source()
+
+            def verify() -> float:
+                work = Path(scratch) / f"work{next(copies)}"
+                shutil.copytree(template, work)
+                (work / recipe / EXPERIMENT).write_text(healthy, encoding="utf-8")
+                return seconds_of([command_path("harness"), "verify", recipe, "--work", work])
+
+            plain = [sys.executable, "-c", "import torch"]
+            seconds = interleaved({"verify": verify, "python -c 'import torch'": lambda: seconds_of(plain)}, rounds)
+        what = f"harness verify ({label}), from saving the fix to the verdict"
+        return seconds_row(what, target, seconds, "verify", "python -c 'import torch'")
+
+    return measured
+
+
 def warm_replay(rounds: int) -> Row:
     """Compare a replay of the MLP and its evaluation in a running sandbox with its training in a running process."""
     seeds = count(1)
@@ -162,6 +189,7 @@ BENCHMARKS = {
             ["harness", "triage", RECIPE], "python -c 'import torch'", ["-c", "import torch"],
         ), 3,
     ),
+    "verdict-mlp": Benchmark(verdict(RECIPE, "MLP", 3.0), 5),
     "replay": Benchmark(replay, 3, in_sandbox=True),
     "warm-replay": Benchmark(warm_replay, 15, in_sandbox=True),
 }  # fmt: skip

@@ -324,15 +324,15 @@ def serve(work: Path, port: int | None, no_browser: bool) -> None:
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the solution of an exercise: the cause, the fix and an explanation."""
     from harness.recipes.catalogue import load_recipe
+    from harness.student.debrief import show_explanation
     from harness.student.solution import note_reveal, question_before
-    from harness.student.summary import show_solution
 
     found, folder = load_recipe(recipe), work / recipe
     question = question_before(found, folder)
     if question and not yes:
         confirm(question, "The solution was not shown.")
     note_reveal(found, folder)
-    show_solution(found)
+    show_explanation(found)
 
 
 @cli.command()

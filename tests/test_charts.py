@@ -76,6 +76,12 @@ def test_lines_differ_by_dash_pattern_as_well_as_by_colour_and_solid_ones_lie_be
     assert first.get("stroke-dasharray") == DASHES[0] == ""
 
 
+def test_a_covered_line_is_wider_unless_the_chart_has_too_many_lines() -> None:
+    series = [Series("below", values([1.0, 2.0]), 0, 0), Series("above", values([1.0, 2.0]), 1, 1)]
+    widths = [[line.width for line in chart_of(*series, widen=widen).lines] for widen in (True, False)]
+    assert widths[0][0] > widths[0][1] == widths[1][0] == widths[1][1]
+
+
 def test_the_drawing_is_named_and_all_text_is_escaped() -> None:
     series = [Series(HOSTILE, values([1.0, 2.0]))]
     chart = line_chart("c", HOSTILE, series, y_label=HOSTILE, x_label=HOSTILE, signal=HOSTILE)

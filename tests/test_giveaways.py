@@ -22,17 +22,6 @@ RUFF = Path(sys.executable).with_name("ruff")
 # rules also find something only in broken experiments, but nothing that points at the edit: a magic number, or one
 # statement too many.
 RULES = "E,F,W,B,ARG,D1,PIE,PLR1704,PLW"
-# {(recipe, finding): why it stays}. Delete an entry when its break is written in another way; add none.
-UNMEASURED = "another edit must be measured first"
-KNOWN = {
-    ("broadcast_loss", "F401"): "F.mse_loss would warn of the two shapes",
-    ("broadcast_loss", "unused"): "as above: the import of F",
-    ("detached_hidden", "D101"): "with the docstrings, the break would change seven lines, and six is the most",
-    ("detached_hidden", "D102"): "as above",
-    ("positions_missing", "F841"): UNMEASURED,
-    ("positions_missing", "unused"): "as above: the embedding of the positions",
-    ("stale_optimizer", "ARG001"): UNMEASURED,
-}
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +86,7 @@ def test_no_broken_experiment_gives_its_fault_away(folder: Path) -> None:
             found.add((recipe.id, "format"))
         if unused_names(recipe.broken_source()) - unused_names(recipe.healthy_source()):
             found.add((recipe.id, "unused"))
-    assert found - KNOWN.keys() == set(), "These findings point at the edit: write the break in another way."
-    assert KNOWN.keys() - found == set(), "These findings are gone: delete the entries."
+    assert found == set(), "These findings point at the edit: write the break in another way."
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_a_solution_is_shown_after_a_confirmation_that_is_noted(tmp_path: Path) 
     )
     shown = succeed("reveal", "huge_lr", "--yes", cwd=tmp_path)
     assert "+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)" in shown
-    assert "**Cause.**" in shown
+    assert "\nWhat masks it, and why that is no fix\n" in shown
     assert json.loads((tmp_path / "work" / ".progress" / "huge_lr.json").read_text())["revealed"] is True
 
 

@@ -12,13 +12,15 @@ from harness.behaviour.child import behaviour_of
 from harness.behaviour.settings import examined_settings
 from harness.behaviour.sound import compare
 from harness.errors import UserError
-from harness.practice.case import claim, read_queue
+from harness.practice.case import claim, read_certificate, read_queue
 from harness.recipes import mysteries
 from harness.recipes.catalogue import SUITE, is_case, load_recipe
 from harness.recipes.mysteries import draw_case, is_hidden, level_of_hidden, load_hidden, mystery_name
 from harness.recipes.recipe import LEVELS, KitRecipe, load_recipes
 from harness.student import queue as queue_module
+from harness.student.attempts import edit_of
 from harness.student.certificate import certificate_path
+from harness.student.debrief import explain
 from harness.student.goal import programs_of
 from harness.student.overview import level_line, status_as_json
 from harness.student.queue import CASES_OF_A_LEVEL, PracticeQueue, duration
@@ -126,10 +128,12 @@ def test_a_complete_level_has_a_certificate(tmp_path: Path, first_level: list[st
         solve(tmp_path, name, load_hidden(name).causes)
     assert "9 of 10 cases" in level_line(tmp_path, 1, PracticeQueue(tmp_path))
     assert not certificate_path(tmp_path, 1).exists()
+    assert read_certificate(tmp_path, 1) is None
     last = first_level[CASES_OF_A_LEVEL]
     solve(tmp_path, last, ("<b>gone</b>",))
     assert f"10 cases, complete: {certificate_path(tmp_path, 1)}" in level_line(tmp_path, 1, PracticeQueue(tmp_path))
     text = certificate_path(tmp_path, 1).read_text()
+    assert read_queue(tmp_path, 1)["complete"] and read_certificate(tmp_path, 1) == text
     page = Page(text)
     assert "default-src 'none'" in page.policy
     assert "&lt;b&gt;gone" in text and "<b>gone" not in text
@@ -224,3 +228,14 @@ def test_the_healthy_program_fixes_a_case_with_another_seed() -> None:
     assert programs is not None
     settings = examined_settings(case, case.broken_source())
     assert compare(behaviour_of(case.healthy_source(), settings), programs).is_right
+
+
+def test_the_explanation_of_several_faults_names_each_and_shows_the_whole_fix() -> None:
+    name = next(name for name in draw_all(3, set()) if len(load_hidden(name).parts) == 2)
+    case = load_hidden(name)
+    passages = [*explain(case)]
+    causes = [one.heading for one in passages if one.heading.startswith("The cause: ")]
+    assert causes == [f"The cause: {id}, {RECIPES[id].cause}" for id in case.parts]
+    assert passages[0].text.startswith("These notes describe runs with only one of the faults.")
+    assert passages[-1].edit == edit_of(case.broken_source(), case.healthy_source(), ("broken", "reference fix"))
+    assert not any(id in one.text for one in passages for id in case.parts if "harness" in one.text)

@@ -17,6 +17,7 @@ from helpers.page_reader import Page
 from helpers.serving import ask, ask_port, practising, wait_for_job
 
 from harness.cli import cli
+from harness.practice.case import render_markdown
 from harness.practice.server import PracticeServer
 from harness.recipes.catalogue import SUITE
 from harness.recipes.mysteries import level_of_hidden
@@ -152,7 +153,9 @@ def test_a_file_that_cannot_be_read_is_explained(server: PracticeServer, content
 def test_hints_come_one_at_a_time_and_are_noted(server: PracticeServer) -> None:
     assert ask(server, CASE)[1]["hints"]["given"] == []
     for count in (1, 2, 3, 3):
-        assert ask(server, f"{CASE}/hint", {})[1]["hints"]["given"] == list(SUITE.find("huge_lr").hints[:count])
+        assert ask(server, f"{CASE}/hint", {})[1]["hints"]["given"] == [
+            render_markdown(hint) for hint in SUITE.find("huge_lr").hints[:count]
+        ]
         assert progress_of(folder_of(server)).hints == count
 
 
@@ -162,14 +165,16 @@ def test_the_explanation_needs_a_yes_and_is_noted(server: PracticeServer) -> Non
         200,
         "You have not handed in huge_lr. Show its solution? Your submission will say that you saw it.",
     )
-    assert ask(server, CASE)[1]["solution"] is None
+    assert ask(server, CASE)[1]["explanation"] == []
     assert not progress_of(folder_of(server)).revealed
-    solution = ask(server, f"{CASE}/reveal", {"yes": True})[1]["solution"]
-    assert solution["cause"] == f"huge_lr: {SUITE.find('huge_lr').cause}."
-    assert "+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)" in "\n".join(solution["fix"])
-    assert solution["notes"][0].startswith("<h3>")
+    parts = ask(server, f"{CASE}/reveal", {"yes": True})[1]["explanation"]
+    assert parts[0]["heading"] == f"The cause: {SUITE.find('huge_lr').cause}"
+    assert "How to find it" in [part["heading"] for part in parts]
+    assert "+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)" in [
+        line for part in parts for line in part["edit"]
+    ]
     assert progress_of(folder_of(server)).revealed
-    assert ask(server, CASE)[1]["solution"] == solution
+    assert ask(server, CASE)[1]["explanation"] == parts
 
 
 def test_the_queue_has_neutral_names_and_what_is_begun(server: PracticeServer) -> None:

@@ -378,8 +378,8 @@ def _describe_assignment(course: Course, one: Assignment, students: Sequence[Stu
         if any(frozenset((a, b)) in twins for a in first.parts for b in second.parts):
             yield f"  {first.id} and {second.id} have faults with similar symptoms (solutions/cases.toml)"
     for case in cases:
-        if len(case.parts) == 2 and not {case.parts, case.parts[::-1]} & {*known.together}:
-            yield f"  {case.id}: no test shows that students can find both of its breaks (solutions/cases.toml)"
+        if len(case.parts) > 1 and {*case.parts} not in map(set, (*known.together, *known.several)):
+            yield f"  {case.id}: no test shows that students can find all of its breaks (solutions/cases.toml)"
 
 
 def _describe_settings(course: Course, one: Assignment, students: Sequence[Student]) -> Iterator[str]:

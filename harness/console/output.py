@@ -1,5 +1,7 @@
 """Print lines, sentences and next steps for the student."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 
 from harness.console.terminal import fold
@@ -14,6 +16,13 @@ def show_line(console: Console, line: str, style: str = "") -> None:
 def show_folded(console: Console, line: str, *, indent: int = 0, hang: int = 0, style: str = "") -> None:
     """Print a sentence. At a terminal, wrap the sentence."""
     show_line(console, fold(line, console_width(console), indent=indent, hang=hang), style)
+
+
+def show_diff(console: Console, lines: Sequence[str], *, indent: int = 0) -> None:
+    """Print the lines of a diff."""
+    for line in lines:
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        show_line(console, " " * indent + line, style=style)
 
 
 def console_width(console: Console) -> int | None:

@@ -240,12 +240,13 @@ def line_chart(
     scale: Scale = "linear",
     include: Iterable[float] = (),
     width: int = WIDE,
+    widen: bool = True,
 ) -> LineChart | None:
     """Return a chart of `series`, whose x values are whole numbers, or None if no series has a recorded value.
 
     identifier: the start of all ids in the markup. It is unique in the page and has only letters, digits and hyphens.
     signal: the name of the quantity in metrics.log, shown next to the title.
-    include: finite values that the y axis must show as well.
+    include: finite values that the y axis must show as well. widen: whether a line is wider if other lines cover it.
     """
     recorded = [y for one in series for _, y in one.points if y is not None]
     if not recorded:
@@ -281,7 +282,9 @@ def line_chart(
         x_ticks=tuple((across(at), label) for at, label in x_axis.ticks),
         y_ticks=tuple((down(at), label) for at, label in y_axis.ticks),
         lines=tuple(
-            _draw_line(one, own, [line for other, line in zip(series, places, strict=True) if other.dash > one.dash])
+            _draw_line(
+                one, own, [line for other, line in zip(series, places, strict=True) if widen and other.dash > one.dash]
+            )
             for one, own in zip(series, places, strict=True)
         ),
         marks=tuple(Mark(across(x_axis.position(mark.x)), mark.label, mark.tone) for mark in marks),

@@ -308,7 +308,8 @@ def chart_sections(runs: Sequence[RunFiles]) -> list[ChartSection]:
     )
     distributions = (
         "Quantiles of the gradients and of the outputs of up to four layers, at every tenth step (every hundredth after"
-        " step 500). The page reads them, the clipping and the loss scale from details.log, which is no evidence."
+        " step 500). The page reads them, the clipping and the loss scale from details.log,"
+        " which a report cannot cite."
     )
     return [
         ChartSection(identifier, heading, note, grid, [chart for chart in charts if chart])
@@ -389,7 +390,7 @@ def _distribution_charts(runs: Sequence[RunFiles]) -> list[LineChart | None]:
             identifier = f"{signal.partition('_')[0]}-quantiles-{index}"
             series = _series(runs, keys, read=_sampled_details)
             title = f"{word} {name}" if name else "Output of the network"
-            charts.append(line_chart(identifier, title, series, y_label="value", width=COMPACT))
+            charts.append(line_chart(identifier, title, series, y_label="value", width=COMPACT, widen=False))
     return charts
 
 

@@ -1,6 +1,7 @@
 """The data that the page shows: the queue of a level, and the state of one exercise, read from its workspace."""
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ from harness.recipes.recipe import LEVELS, NO_HINTS, KitRecipe, Recipe, listed_i
 from harness.recipes.suite import as_typed
 from harness.run.files import CHECKPOINT, METRICS_LOG
 from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log, to_strict
-from harness.student.attempts import edit_of, list_attempts
+from harness.student.attempts import Attempt, edit_of, list_attempts
+from harness.student.certificate import write_certificate
+from harness.student.debrief import explain, has_debrief
 from harness.student.exercise import claim_healthy
 from harness.student.goal import describe_goal
 from harness.student.hints import LEADS_TO, give_hint
 from harness.student.queue import CASES_OF_A_LEVEL, PracticeQueue
 from harness.student.run_process import partial_folder
-from harness.student.solution import note_reveal, question_before, solution_of
+from harness.student.solution import note_reveal, question_before
 from harness.student.summary import (
     ATTEMPT_COLUMNS,
     HIDDEN_GOAL,
@@ -62,9 +65,16 @@ def read_queue(work: Path, level: int) -> dict[str, Any]:
         "levels": 0 if queue.in_kit else LEVELS,
         "solved": len(queue.solved_on(level)),
         "needed": CASES_OF_A_LEVEL,
+        "complete": not queue.in_kit and queue.is_complete(level),
         "items": [_queue_item(work, name) for name in names],
         "others": [_queue_item(work, name) for name in others],
     }
+
+
+def read_certificate(work: Path, level: int) -> str | None:
+    """Return the page that certifies a level, or None if the level is not complete."""
+    path = write_certificate(work, level, PracticeQueue(work))
+    return path.read_text(encoding="utf-8") if path else None
 
 
 def _level_of(name: str) -> int | None:
@@ -152,30 +162,31 @@ def _read_workspace(workspace: Workspace, recipe: Recipe, triage: dict[str, Any]
         },
         "hints": {
             "offered": recipe.hints != NO_HINTS,
+            "open": progress.solved is None,
             "most": MOST_HINTS,
             "leads_to": LEADS_TO,
-            "given": [give_hint(workspace, number) for number in range(1, progress.hints + 1)],
+            "given": [render_markdown(give_hint(workspace, number)) for number in range(1, progress.hints + 1)],
         },
         "checks": [] if recipe.triage == "off" else [
             {"name": one.replace("_", "-"), "question": load_check(one).question} for one in checks_for(broken)
         ],
         "triage": None if triage is None else {**triage, "source": None, "current": triage["source"] == source},
-        "explained": not isinstance(recipe, KitRecipe),
+        "explained": has_debrief(recipe),
         "claimable": is_hidden(recipe.id) and progress.solved is None,
         "solved": ", ".join(progress.solved.causes) if progress.solved else "",
-        "solution": _read_solution(recipe, workspace.folder) if progress.revealed or progress.solved else None,
+        "explanation": _read_explanation(recipe, workspace.folder, attempts),
     }  # fmt: skip
 
 
-def _read_solution(recipe: Recipe, folder: Path) -> dict[str, Any] | None:
-    try:
-        if question_before(recipe, folder):
-            return None
-        found = solution_of(recipe)
-    except UserError:  # a course kit
-        return None
-    notes = [render_markdown(text) for text in found.notes]
-    return {"cause": found.cause, "fix": found.fix, "remark": found.remark, "notes": notes}
+def _read_explanation(recipe: Recipe, folder: Path, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+    """Return the passages of the explanation, or [] if the student may not see it yet."""
+    if isinstance(recipe, KitRecipe) or question_before(recipe, folder):
+        return []
+    attempt = next((one for one in reversed(attempts) if one.fixed), None)
+    return [
+        {"heading": one.heading, "minor": one.minor, "html": render_markdown(one.text), "edit": one.edit}
+        for one in explain(recipe, attempt)
+    ]
 
 
 def reveal(name: str, work: Path, *, yes: bool) -> str:

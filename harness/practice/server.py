@@ -24,7 +24,16 @@ from harness.page.live_charts import uplot_script, uplot_style
 from harness.page.local_server import LocalHandler, LocalServer, open_in_browser
 from harness.page.run_page import TEMPLATES as PAGE_TEMPLATES
 from harness.page.run_page import content_policy, page_environment
-from harness.practice.case import claim, next_hint, read_case, read_curves, read_queue, reveal, save_experiment
+from harness.practice.case import (
+    claim,
+    next_hint,
+    read_case,
+    read_certificate,
+    read_curves,
+    read_queue,
+    reveal,
+    save_experiment,
+)
 from harness.practice.job import JOBS
 from harness.practice.jobs import JobQueue
 from harness.recipes.catalogue import SUITE
@@ -123,6 +132,8 @@ class _PageHandler(LocalHandler):
         match self.command, *names:
             case "GET", "queue", level if level.isdecimal():
                 return read_queue(self.server.work, int(level[:3]))
+            case "GET", "certificate", level if level.isdecimal():
+                return read_certificate(self.server.work, int(level[:3]))
             case "GET", "job":
                 return {"job": self.server.jobs.state()}
             case "POST", "stop":

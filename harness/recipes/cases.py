@@ -185,7 +185,7 @@ class CaseTable(StrictModel):
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
     experiment: str
-    breaks: Annotated[tuple[str, ...], Field(max_length=2, strict=False)] = ()
+    breaks: Annotated[tuple[str, ...], Field(max_length=4, strict=False)] = ()
     decoy: str | None = None
     pool: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,31}$")] | None = None
 
@@ -243,7 +243,7 @@ def _hint(parts: Sequence[str]) -> str:
     alone = "the other" if len(others) == 1 else "the others"
     label = "About the other fault" if len(others) == 1 else "About another fault"
     lines = [f"About one fault (its numbers come from a run without {alone}): {first}"]
-    return "\n".join([*lines, *(f"{label}: {part}" for part in others)])
+    return "\n\n".join([*lines, *(f"{label}: {part}" for part in others)])
 
 
 class Sound(NamedTuple):

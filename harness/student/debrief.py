@@ -1,33 +1,52 @@
-"""Show what a student can learn from a solved exercise: cause, evidence, fixes, masks, and the interview question.
+"""The explanation of an exercise: cause, evidence, known fixes, what masks the fault, and the interview question.
 
-Everything comes from `solutions/`, so a course kit shows nothing of it.
+A terminal and the page of `harness serve` show the same passages. Everything comes from `solutions/`, so a course kit
+has no explanations.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.markdown import Markdown
 
 from harness.checks import load_check
 from harness.checks.core.outcomes import trips_of
-from harness.console.terminal import fold
+from harness.console.output import show_diff
 from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import load_variants
 from harness.recipes.recipe import HEALTHY, SOLUTIONS, KitRecipe, Recipe
 from harness.student.attempts import Attempt, edit_of
-from harness.student.solution import NOTES_ALONE
-from harness.workspace.workspace import Workspace
 
 _SECTION = re.compile(r"^\*\*([^*\n]+)\.\*\*", re.MULTILINE)
-# The sections of `notes.md` that a student sees after solving, with the headings that `verify` prints.
-_CAUSE = {"Cause": "Cause", "Why it looks so": "Why it looks so"}
+# The sections of `notes.md` that follow the known fixes, with their headings.
 _AFTER = {"What masks it": "What masks it, and why that is no fix", "Interview question": "Interview question"}
 _RIGHT = ("full", "alternative")
 _MOST_FIXES = 3
 _MOST_LINES = 4  # of one further fix
+_NOTES_ALONE = (
+    "These notes describe runs with only one of the faults. With all of them, or with another seed, values differ."
+)
+_NOTHING_WRONG = (
+    "The right answer changes no line and says that nothing is broken. To be sure, first run the checks: they find"
+    " nothing wrong. Then change one line that looks odd, run the experiment, and compare both runs. If they are"
+    " alike, the line is harmless."
+)
+
+
+class Passage(NamedTuple):
+    """A passage of an explanation: a heading, a text in Markdown, or the lines of an edit. The others are empty.
+
+    minor: whether the heading belongs to the last heading that is not minor.
+    """
+
+    heading: str = ""
+    text: str = ""
+    edit: Sequence[str] = ()
+    minor: bool = False
 
 
 def has_debrief(recipe: Recipe) -> bool:
@@ -35,32 +54,55 @@ def has_debrief(recipe: Recipe) -> bool:
     return not isinstance(recipe, KitRecipe) and recipe.course is None
 
 
-def show_debrief(workspace: Workspace, attempt: Attempt) -> None:
-    """Print the cause, how to find it, the known fixes beside the student's, what masks it, and the question."""
-    console, recipe = Console(), workspace.exercise
+def explain(recipe: Recipe, attempt: Attempt | None = None) -> Iterator[Passage]:
+    """Yield the passages of the explanation of an exercise. Do not call it in a course kit, which has no solutions.
+
+    attempt: the attempt that solved the exercise, to compare its edit with the known fixes.
+    """
     if recipe.is_healthy:
-        _print_heading(console, "Cause")
-        _sentence(console, f"{HEALTHY}: {recipe.cause}. Your edit was not necessary.")
+        yield Passage("Cause")
+        yield Passage(text=f"{HEALTHY}: {recipe.cause}.{' Your edit was not necessary.' if attempt else ''}")
+        if not attempt:
+            yield Passage(text=_NOTHING_WRONG)
         return
-    if len(recipe.causes) > 1:
-        console.print()
-        _sentence(console, NOTES_ALONE)
+    several = len(recipe.causes) > 1
+    if several:
+        yield Passage(text=_NOTES_ALONE)
     for cause in recipe.causes:
         one = load_recipe(cause)
         notes = read_notes(SOLUTIONS / cause / "notes.md")
-        is_named = cause == workspace.recipe  # the name of a hidden exercise does not tell the fault
-        _print_heading(console, f"The cause: {one.cause}" if is_named else f"The cause: {cause}, {one.cause}")
-        _sections(console, notes, _CAUSE)
-        _print_heading(console, "How to find it")
-        for line in _evidence(one, workspace.recipe, notes):
-            _sentence(console, line)
-        _sections(console, notes, {"How to find it": ""})
-        if len(recipe.causes) == 1:
-            _print_heading(console, "Known fixes")
-            for line in _fixes(one, attempt):
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
-        _sections(console, notes, {"Fix": "" if len(recipe.causes) == 1 else "Known fix"})
-        _sections(console, notes, _AFTER)
+        is_named = cause == recipe.id  # the name of a hidden exercise does not tell the fault
+        yield Passage(f"The cause: {one.cause}" if is_named else f"The cause: {cause}, {one.cause}")
+        yield from _sections(notes, {"Cause": "", "Why it looks so": "Why it looks so"})
+        yield Passage("How to find it", minor=True)
+        for line in _evidence(one, recipe.id, notes):
+            yield Passage(text=line)
+        yield from _sections(notes, {"How to find it": ""})
+        if several:
+            yield from _sections(notes, {"Fix": "Known fix"})
+        else:
+            yield Passage("Known fixes", minor=True)
+            yield from _fixes(one, attempt)
+            yield from _sections(notes, {"Fix": ""})
+        yield from _sections(notes, _AFTER)
+    if several:
+        yield Passage("All faults together")
+        yield from _fixes(recipe, attempt)
+
+
+def show_explanation(recipe: Recipe, attempt: Attempt | None = None) -> None:
+    """Print the explanation of an exercise. `attempt` means the same as in `explain`."""
+    console = Console()
+    for passage in explain(recipe, attempt):
+        if passage.heading:
+            console.print(f"\n{passage.heading}", style="bold", markup=False, highlight=False, soft_wrap=True)
+        if passage.text:
+            # With soft_wrap, the lines of Markdown would break inside words.
+            if console.is_terminal:
+                console.print(Markdown(passage.text))
+            else:
+                console.print(" ".join(passage.text.split()), markup=False, highlight=False, soft_wrap=True)
+        show_diff(console, passage.edit, indent=2)
 
 
 def read_notes(path: Path) -> dict[str, str]:
@@ -88,7 +130,7 @@ def _evidence(recipe: Recipe, exercise: str, notes: dict[str, str]) -> Iterator[
     found = {name: load_check(name).outcome(outcome) for name, outcome in trips.items()}
     for name, outcome in found.items():
         if outcome.mechanism:
-            yield f"{load_check(name).command(exercise)} finds {outcome.id}: {outcome.reading}"
+            yield f"`{load_check(name).command(exercise)}` finds {outcome.id}: {outcome.reading}"
     others = [name.replace("_", "-") for name, outcome in found.items() if not outcome.mechanism]
     if others:
         yield f"These checks show consequences: {', '.join(others)}."
@@ -96,51 +138,34 @@ def _evidence(recipe: Recipe, exercise: str, notes: dict[str, str]) -> Iterator[
         yield f"No check finds it. {notes.get('Why no check finds it', '')}".strip()
 
 
-def _fixes(recipe: Recipe, attempt: Attempt) -> Iterator[str]:
-    """Yield lines that compare the student's fix with the reference fix and with further known fixes."""
-    broken = recipe.broken_source()
-    reference = recipe.healthy_source()
-    variants = [(one.id, one.source(broken)) for one in load_variants(recipe.id) if one.verdict in _RIGHT]
-    yours = changed_lines(broken, attempt.source())
-    shortest = min(changed_lines(broken, source) for source in (reference, *(source for _, source in variants)))
-    yield f"Yours changes {yours} {_lines(yours)}; the shortest known fix changes {shortest}."
-    yield from ("  " + line for line in edit_of(broken, reference, ("broken", "reference fix")))
+def _fixes(recipe: Recipe, attempt: Attempt | None) -> Iterator[Passage]:
+    """Yield the reference fix and further known fixes, and compare the student's fix with them."""
+    broken, reference = recipe.broken_source(), recipe.healthy_source()
+    known = load_variants(recipe.id) if recipe.causes == (recipe.id,) else []
+    variants = [(one.id, one.source(broken)) for one in known if one.verdict in _RIGHT]
+    if attempt:
+        yours = changed_lines(broken, attempt.source())
+        shortest = min(changed_lines(broken, source) for source in (reference, *(source for _, source in variants)))
+        lines = "line" if yours == 1 else "lines"
+        yield Passage(text=f"Yours changes {yours} {lines}; the shortest known fix changes {shortest}.")
+    yield Passage(edit=edit_of(broken, reference, ("broken", "reference fix")))
     shown = sorted(variants, key=lambda one: changed_lines(broken, one[1]))
     for name, source in shown[:_MOST_FIXES]:
-        yield f"Also right, {name.replace('_', ' ')}:"
-        yield from _body(edit_of(broken, source))
+        yield Passage(text=f"Also right, {name.replace('_', ' ')}:")
+        yield Passage(edit=_body(edit_of(broken, source)))
 
 
-def _body(edit: Sequence[str]) -> Iterator[str]:
-    """Yield the changed lines of a diff, at most a few."""
+def _body(edit: Sequence[str]) -> list[str]:
+    """Return the changed lines of a diff, at most a few."""
     changed = [line for line in edit[2:] if line[0] in "+-"]
-    yield from ("  " + line for line in changed[:_MOST_LINES])
-    if len(changed) > _MOST_LINES:
-        yield f"  ... and {len(changed) - _MOST_LINES} more lines"
+    more = [f"... and {len(changed) - _MOST_LINES} more lines"] if len(changed) > _MOST_LINES else []
+    return changed[:_MOST_LINES] + more
 
 
-def _lines(count: int) -> str:
-    return "line" if count == 1 else "lines"
-
-
-def _print_heading(console: Console, text: str) -> None:
-    console.print(f"\n{text}", style="bold", markup=False, highlight=False, soft_wrap=True)
-
-
-def _sentence(console: Console, text: str) -> None:
-    width = console.width if console.is_terminal else None
-    console.print(fold(text, width), markup=False, highlight=False, soft_wrap=True)
-
-
-def _sections(console: Console, notes: dict[str, str], titles: dict[str, str]) -> None:
-    """Print sections of the notes. A section whose heading is "" continues the part above it."""
+def _sections(notes: dict[str, str], titles: dict[str, str]) -> Iterator[Passage]:
+    """Yield sections of the notes. A section whose heading is "" continues the part above it."""
     for title, heading in titles.items():
-        if title not in notes:
-            continue
-        if heading and title != "Cause":
-            _print_heading(console, heading)
-        text = notes[title]
-        if console.is_terminal:
-            console.print(Markdown(text))  # with soft_wrap, lines would break inside words
-        else:
-            console.print(" ".join(text.split()), markup=False, highlight=False, soft_wrap=True)
+        if title in notes:
+            if heading:
+                yield Passage(heading, minor=True)
+            yield Passage(text=notes[title])

@@ -27,8 +27,12 @@ from harness.workspace.workspace import SETTINGS, make_command, open_workspace, 
 
 _BLIND_SPOTS = "A fault may remain in these areas, which no check judges completely:"
 _READ_AGAIN = f"{READ}experiment.py again, these areas first. Does the code do anything that no check measures?"
+_FIXED = "If you have fixed it: harness verify {name}"
 _SAY_HEALTHY = "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment."
 _CLAIM_HEALTHY = "If you find nothing wrong, do not edit the experiment: harness verify {name} --healthy"
+# The same advice for the page of `harness serve`, which has a button for each.
+_FIXED_ON_PAGE = "If you have fixed it, press Save and verify."
+_CLAIM_ON_PAGE = "If you find nothing wrong, do not edit the experiment, and press Nothing is broken."
 _STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
 DEFAULT_DATASET = "digits"
 # The keys that a course may hide, because they reveal the outcome of a check.
@@ -137,7 +141,7 @@ def screen_lines(
 ) -> Iterator[Line]:
     """Yield the lines about the result of one check or of several checks.
 
-    source: see `show`. in_shell: whether to say, if needed, how the shell finds the suggested commands.
+    source: see `show`. in_shell: False for the page of `harness serve`, which has buttons in place of some commands.
     """
     if triage != "outcomes":
         yield from _measurements(reports)
@@ -156,10 +160,11 @@ def screen_lines(
         yield Line(_BLIND_SPOTS, tone="heading")
         yield from (Line(line, 2, 2) for line in blind_spot_lines(source))
         if not reports[0].target.endswith(".py"):
-            fixed = f"If you have fixed it: harness verify {shlex.quote(reports[0].target)}"
             name = reports[0].target
-            healthy = _CLAIM_HEALTHY.format(name=name) if is_hidden(name) else _SAY_HEALTHY
-            following = [_READ_AGAIN, healthy if is_case(name) else fixed]
+            fixed = _FIXED if in_shell else _FIXED_ON_PAGE
+            claim = _CLAIM_HEALTHY if in_shell else _CLAIM_ON_PAGE
+            advice = fixed if not is_case(name) else claim if is_hidden(name) else _SAY_HEALTHY
+            following = [_READ_AGAIN, advice.format(name=shlex.quote(name))]
     if following:
         yield Line("Next:", tone="heading")
     for line in following:

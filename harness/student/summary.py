@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
-from harness.console.output import console_width, show_folded, show_line, show_next
+from harness.console.output import console_width, show_diff, show_folded, show_line, show_next
 from harness.recipes.mysteries import is_hidden, is_mystery, level_of_hidden
-from harness.recipes.recipe import HEALTHY, NO_HINTS, Recipe, load_recipes
+from harness.recipes.recipe import HEALTHY, NO_HINTS, load_recipes
 from harness.run.files import METRICS_LOG, RESULT, RUN_PAGE
 from harness.run.metrics_log import batch_records, epoch_records, read_metrics_log, read_object
 from harness.student.goal import UNLIKE_HEALTHY, describe_goal
-from harness.student.solution import solution_of
 from harness.workspace.progress import begun_exercises, noted_student, progress_of
 from harness.workspace.workspace import HISTORY_PAGE, PROMPT, Workspace, make_command, queue_command
 from harness.written.workspace import FileWorkspace
@@ -226,7 +224,7 @@ def show_attempt(workspace: Workspace, attempt: "Attempt | None", *, again: str 
 
 def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> None:
     """Print that an attempt is fixed, what there is to learn from the exercise, and the next exercise."""
-    from harness.student.debrief import has_debrief, show_debrief
+    from harness.student.debrief import has_debrief, show_explanation
 
     if workspace.exercise.is_healthy and is_hidden(workspace.recipe):
         show_folded(console, attempt_verdict(workspace, attempt), style="bold")
@@ -237,7 +235,7 @@ def _show_fixed(console: Console, workspace: Workspace, attempt: "Attempt") -> N
         show_folded(console, "A course kit contains no solution. Your report goes to your instructor with your runs.")
         _show_report_steps(console, workspace)
         return
-    show_debrief(workspace, attempt)
+    show_explanation(workspace.exercise, attempt)
     console.print()
     _show_level(console, workspace)
     following = _next_command(workspace)
@@ -405,28 +403,7 @@ def show_edit(workspace: Workspace, number: int) -> None:
 
     names = ("the broken experiment", f"attempt {number}")
     lines = edit_of(workspace.broken_source(), find_attempt(workspace, number).source(), names)
-    _show_diff(Console(), lines or ["This attempt has no edit: it is the broken experiment."])
-
-
-def _show_diff(console: Console, lines: Sequence[str]) -> None:
-    for line in lines:
-        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        show_line(console, line, style=style)
-
-
-def show_solution(recipe: Recipe) -> None:
-    """Print the cause, the fix as a diff, and the instructor's notes.
-
-    Raises `UserError` in a student's kit, which has no solutions.
-    """
-    solution, console = solution_of(recipe), Console()
-    show_line(console, solution.cause, style="bold")
-    _show_diff(console, solution.fix)
-    if solution.remark:
-        show_folded(console, solution.remark, style="" if recipe.is_healthy else "bold")
-    for text in solution.notes:
-        shown = Markdown(text) if console.is_terminal else text
-        console.print(shown, markup=False, highlight=False, soft_wrap=True)
+    show_diff(Console(), lines or ["This attempt has no edit: it is the broken experiment."])
 
 
 def show_file_workspace(workspace: FileWorkspace, *, made: bool, restored: Sequence[str] = ()) -> None:

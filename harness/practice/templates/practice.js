@@ -122,6 +122,9 @@
     $("queue-about").textContent = found.levels
       ? `The names of cases do not tell the fault, and a case may have no fault at all. You solved ${found.solved} of ${found.needed} cases of this level.`
       : "";
+    $("certificate").hidden = !found.complete;
+    $("certificate").firstChild.href = `/certificate/${found.level}`;
+    $("certificate").firstChild.textContent = `Your certificate of level ${found.level}`;
     $("queue-items").replaceChildren();
     const parts = [[found.levels ? `Level ${found.level}` : "Exercises", found.items], ["Also begun", found.others]];
     for (const [caption, items] of parts) {
@@ -199,6 +202,7 @@
     $("verdict-text").className = found.fixed ? "lead good" : "lead";
     $("claim").hidden = !found.claimable;
     $("claim-says").textContent = found.says ?? (found.solved ? `Solved: ${found.solved}` : "");
+    $("after").hidden = !found.explanation.length || !found.solved;
     $("criteria").replaceChildren();
     const criteria = found.criteria.length ? found.criteria : found.verdict ? [] : found.goal.map((says) => ({ says }));
     for (const { says, found: value, reached } of criteria) {
@@ -251,12 +255,13 @@
     }
   }
 
-  function showHints({ offered, most, leads_to: leads, given }) {
-    $("hints-section").hidden = !offered;
+  function showHints({ offered, open, most, leads_to: leads, given }) {
+    $("hints-section").hidden = !offered || (!open && !given.length);
+    $("hints-about").hidden = !open;
     const list = $("hints");
     if (list.children.length > given.length) list.replaceChildren();
-    given.slice(list.children.length).forEach((text) => element(list, "li", "", text));
-    $("hint").hidden = given.length === most;
+    given.slice(list.children.length).forEach((html) => showHtml(element(list, "li", "prose"), html));
+    $("hint").hidden = !open || given.length === most;
     if (given.length < most) $("hint").textContent = `Hint ${given.length + 1} of ${most}: ${leads[given.length]}`;
   }
 
@@ -274,15 +279,18 @@
     }
   }
 
-  function showSolution({ solution, explained }) {
-    const host = $("solution");
+  function showSolution({ explanation, explained }) {
+    const host = $("solution"), key = JSON.stringify(explanation);
     $("solution-section").hidden = !explained;
-    $("reveal").hidden = Boolean(solution);
-    if (!solution || host.children.length) return;
-    element(host, "p", "lead", solution.cause);
-    if (solution.fix.length) diff(element(host, "pre", "edit panel"), solution.fix);
-    if (solution.remark) element(host, "p", "", solution.remark);
-    for (const html of solution.notes) showHtml(element(host, "div", "prose"), html);
+    $("reveal").hidden = Boolean(explanation.length);
+    if (host.dataset.shown === key) return;
+    host.dataset.shown = key;
+    host.replaceChildren();
+    for (const { heading, minor, html, edit } of explanation) {
+      if (heading) element(host, minor ? "h4" : "h3", "", heading);
+      if (html) showHtml(element(host, "div", "prose"), html);
+      if (edit.length) diff(element(host, "pre", "edit panel"), edit);
+    }
   }
 
   // --- the editor
@@ -465,6 +473,7 @@
     show(await ask(about("reveal"), { yes: true }));
     $("solution-title").focus();
   }));
+  $("explain").addEventListener("click", () => $("solution-title").focus());
   $("no").addEventListener("click", () => $("ask").close());
 
   document.addEventListener("keydown", (event) => {
@@ -600,7 +609,7 @@
     curves = {};
     [...plots.keys()].forEach(remove);
     for (const id of ["prompt-text", "check", "hints", "history", "edits", "solution", "triage-checks"]) $(id).replaceChildren();
-    delete $("edits").dataset.shown;
+    for (const id of ["edits", "solution"]) delete $(id).dataset.shown;
     $("saved").textContent = "";
     $("conflict").hidden = true;
     $("queue").hidden = name !== null;
