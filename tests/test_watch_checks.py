@@ -269,6 +269,80 @@ for step in range(60):
     loss.backward()
     optimizer.step()
 """
+# One function for training and validation.
+PHASES = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(512, 6)
+y = x[:, :3].sum(1, keepdim=True)
+parts = {'train': (x[:384], y[:384]), 'val': (x[384:], y[384:])}
+model = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+def run(phase):
+    inputs, targets = parts[phase]
+    model.train(phase == 'train')
+    for rows in torch.arange(len(inputs)).split(64):
+        with torch.set_grad_enabled(phase == 'train'):
+            loss = F.mse_loss(model(inputs[rows]), targets[rows])
+        if phase == 'train':
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+for epoch in range(8):
+    for phase in ('train', 'val'):
+        run(phase)
+"""
+# A policy gradient with one episode in each update.
+EPISODES = """
+import random
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+random.seed(0)
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+for episode in range(60):
+    scores, rewards = [], []
+    for step in range(12):
+        state = random.randrange(3)
+        choice = Categorical(logits=policy(torch.eye(3)[state]))
+        action = choice.sample()
+        scores.append(choice.log_prob(action))
+        rewards.append(float(int(action) == state))
+    R, returns = 0.0, []
+    for reward in reversed(rewards):
+        R = reward + 0.9 * R
+        returns.insert(0, R)
+    loss = -sum(score * value for score, value in zip(scores, returns))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+# A critic whose gradient has a length near 1.
+CRITIC = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for step in range(60):
+    real, fake = torch.randn(16, 1, 8, 8) + 1, torch.randn(16, 1, 8, 8)
+    mixed = torch.lerp(real, fake, torch.rand(16, 1, 1, 1)).requires_grad_()
+    slope = torch.autograd.grad(critic(mixed).sum(1), mixed, torch.ones(16), create_graph=True)[0]
+    penalty = (slope.flatten(1).norm(2, dim=1) - 1).square().mean()
+    loss = critic(fake).mean() - critic(real).mean() + 10 * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 # By outcome: the script, the edits that break it, and options of the command.
 FAULTS: dict[str, tuple[str, Edits]] = {
     "batch-norm/not-copied": (
@@ -321,6 +395,24 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("DataLoader(train_data, 32", "DataLoader(train_data, 96"),
         ),
     ),
+    "evaluation/trains-in-each-phase": (
+        PHASES,
+        (("set_grad_enabled(phase == 'train')", "enable_grad()"), ("        if phase == 'train':", "        if True:")),
+    ),
+    "modes/own-train-unused": (
+        CLASSES,
+        (
+            (
+                "model = nn.Sequential(",
+                "class Net(nn.Sequential):\n    def train(self, mode=True):\n        super().train(mode)\n"
+                "        self[0].requires_grad_(not mode)\n        return self\n\n\nmodel = Net(",
+            ),
+            ("    model.train()\n", ""),
+        ),
+    ),
+    "pairs/positions-stay": (POINTS, (("image, pair = image.flip(-1), (1 - pair).flip(0)", "image = image.flip(-1)"),)),
+    "returns/all-alike": (EPISODES, (("reversed(rewards)", "[sum(rewards)] + [0.0] * 11"), ("0.9 * R", "R"))),
+    "shapes/norm-of-parts": (CRITIC, ((".flatten(1).norm", ".norm"),)),
     "pairs/two-orders": (POINTS, (("(1 - pair).flip(0)", "1 - pair"),)),
     "precision/lost-updates": (
         CLASSES,
@@ -802,7 +894,7 @@ def by_outcome(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 SOUND = {
     "classes": CLASSES, "numbers": NUMBERS, "text": TEXT, "images": IMAGES, "series": SERIES, "points": POINTS,
-    "diffusion": DIFFUSION, "values": VALUES,
+    "diffusion": DIFFUSION, "values": VALUES, "phases": PHASES, "episodes": EPISODES, "critic": CRITIC,
 }  # fmt: skip
 
 
