@@ -75,7 +75,6 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "storage": ("pipeline", "data"),
     "activations": ("model",),
     "targets": ("loss", "data"),
-    "returns": ("loss",),
     "progress": ("optimizer", "pipeline", "data"),
     "repeat": ("loop", "pipeline"),
 }

@@ -14,6 +14,7 @@ import torch
 
 from trainwreck import child
 from trainwreck.checks import ALL
+from trainwreck.constant import loss_of_constant
 
 REPOSITORY = Path(__file__).parents[1]
 Edits = tuple[tuple[str, str], ...]
@@ -410,8 +411,15 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("    model.train()\n", ""),
         ),
     ),
-    "pairs/positions-stay": (POINTS, (("image, pair = image.flip(-1), (1 - pair).flip(0)", "image = image.flip(-1)"),)),
-    "returns/all-alike": (EPISODES, (("reversed(rewards)", "[sum(rewards)] + [0.0] * 11"), ("0.9 * R", "R"))),
+    "pairs/positions-stay": (
+        POINTS,
+        (
+            ("image, pair = image.flip(-1), (1 - pair).flip(0)", "image = image.flip(-1)"),
+            ("for one in (self.left, self.right)", "for one in (self.left,)"),
+            ("torch.rand(count) * 0.3 + 0.1", "torch.rand(count) * 0.8 + 0.1"),
+        ),
+    ),
+    "loss-form/equal-weights": (EPISODES, (("reversed(rewards)", "[sum(rewards)] + [0.0] * 11"), ("0.9 * R", "R"))),
     "shapes/norm-of-parts": (CRITIC, ((".flatten(1).norm", ".norm"),)),
     "pairs/two-orders": (POINTS, (("(1 - pair).flip(0)", "1 - pair"),)),
     "precision/lost-updates": (
@@ -935,6 +943,70 @@ def test_a_loop_that_learns_nothing_is_told_after_two_epochs(tmp_path: Path) -> 
     )
     shuffled = broken(CLASSES, edits)
     assert "progress/none" in findings(tmp_path, shuffled, steps=12)
+
+
+def test_labels_that_are_learned_by_heart_are_told_by_the_evaluation(tmp_path: Path) -> None:
+    sound = broken(CLASSES, (("nn.Dropout(0.1), ", ""), ("for epoch in range(4)", "for epoch in range(20)")))
+    shuffled = broken(sound, (("train_data =", "y = y[torch.randperm(512)]\ntrain_data ="),))
+    assert list(findings(tmp_path, shuffled, steps=12, checks=["progress"])) == ["progress/by-heart"]
+    assert findings(tmp_path, sound, steps=12, checks=["progress"]) == {}
+
+
+def test_a_script_that_ends_before_the_trial_is_compared_with_a_constant_answer(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(300, 10)
+y = torch.randint(3, (300,))
+model = nn.Sequential(nn.Linear(10, 8), nn.Sigmoid(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(150):
+    rows = torch.arange(32) + step % 8 * 32
+    loss = F.cross_entropy(model(x[rows]), y[rows])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    assert list(findings(tmp_path, source, steps=12, checks=["progress"])) == ["progress/none"]
+    learnable = source.replace("torch.randint(3, (300,))", "x[:, :3].argmax(1)").replace("lr=0.05", "lr=1.0")
+    assert findings(tmp_path, learnable, steps=12, checks=["progress"]) == {}
+
+
+def test_the_best_constant_answer_of_the_absolute_error_is_the_median() -> None:
+    targets = [torch.tensor([[0.0, 5.0], [1.0, 5.0]]), torch.tensor([[8.0, 5.0]])]
+    assert loss_of_constant("l1_loss", targets, {}) == pytest.approx((1 + 0 + 7) / 6)
+
+
+def test_one_of_two_losses_is_not_compared_with_a_constant_answer(tmp_path: Path) -> None:
+    source = broken(
+        NUMBERS,
+        (
+            (
+                "loss = F.mse_loss(model(inputs), targets)",
+                "outputs = model(inputs)\n        loss = F.mse_loss(outputs, targets)",
+            ),
+            (
+                "        optimizer.zero_grad()\n",
+                "        loss = loss + 1 + outputs.std()\n        optimizer.zero_grad()\n",
+            ),
+        ),
+    )
+    assert "overfit/stalls" not in findings(tmp_path, source, checks=["overfit"])
+
+
+def test_a_flag_that_only_a_loss_gets_is_used(tmp_path: Path) -> None:
+    labels = "torch.tensor([int(one) for one in labels > 2])"
+    edits = (
+        ("nn.Linear(64, 5)", "nn.Linear(64, 2)"),
+        ("outputs = model(inputs)\n", f"outputs = model(inputs)\n        flags = {labels}\n"),
+        (CROSS_ENTROPY, "F.cross_entropy(outputs, flags)"),
+    )
+    source = broken(CLASSES, edits)
+    assert "targets/flag-unused" not in findings(tmp_path, source, checks=["targets"])
+    unused = source.replace("(outputs, flags)", "(outputs, (labels > 2).long())")
+    assert "targets/flag-unused" in findings(tmp_path, unused, checks=["targets"])
 
 
 def test_a_schedule_that_the_training_never_ends_is_told_at_its_end(tmp_path: Path) -> None:

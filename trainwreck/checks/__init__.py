@@ -29,7 +29,6 @@ from trainwreck.checks.precision import Precision
 from trainwreck.checks.progress import Progress
 from trainwreck.checks.repeat import Repeat
 from trainwreck.checks.replicas import Replicas
-from trainwreck.checks.returns import Returns
 from trainwreck.checks.saving import Saving
 from trainwreck.checks.scaling import Scaling
 from trainwreck.checks.schedule import Schedule
@@ -73,7 +72,6 @@ ALL: tuple[type[Check], ...] = (
     Symmetry,
     Layers,
     Replicas,
-    Returns,
     Mixing,
     Tokens,
     Validation,
