@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from trainwreck import child
+from trainwreck.agreement import Agreement
 from trainwreck.checks import ALL
 from trainwreck.constant import loss_of_constant
 
@@ -977,6 +978,14 @@ for step in range(150):
 def test_the_best_constant_answer_of_the_absolute_error_is_the_median() -> None:
     targets = [torch.tensor([[0.0, 5.0], [1.0, 5.0]]), torch.tensor([[8.0, 5.0]])]
     assert loss_of_constant("l1_loss", targets, {}) == pytest.approx((1 + 0 + 7) / 6)
+
+
+def test_equal_labels_say_nothing_of_a_relation() -> None:
+    agreement, predictions = Agreement(), torch.tensor([0, 1, 2, 0])
+    agreement.add(1, predictions, torch.tensor([0, 1, 2, 2]))
+    assert agreement.counts() == (4, 3, pytest.approx((2 * 1 + 1 * 1 + 1 * 2) / 4))
+    agreement.add(2, predictions, torch.zeros(4))
+    assert agreement.counts() == (4, 2, 4.0)
 
 
 def test_one_of_two_losses_is_not_compared_with_a_constant_answer(tmp_path: Path) -> None:

@@ -28,7 +28,10 @@ class Agreement:
             self._hits += int((predictions == labels).sum())
 
     def counts(self) -> tuple[int, int, float]:
-        """Return the number of answers, of right ones, and how many are right on average if the labels are permuted."""
+        """Return the number of answers, of right ones, and how many are right on average if the labels are permuted.
+
+        Labels that are all equal say nothing of a relation. All answers are expected to be right then.
+        """
         size = self._labels.total()
         expected = sum(count * self._labels[kind] for kind, count in self._predicted.items()) / max(1, size)
-        return size, self._hits, expected
+        return size, self._hits, expected if len(self._labels) > 1 else float(size)
