@@ -13,7 +13,9 @@ import pytest
 import torch
 
 from trainwreck import child
+from trainwreck.agreement import Agreement
 from trainwreck.checks import ALL
+from trainwreck.constant import loss_of_constant
 
 REPOSITORY = Path(__file__).parents[1]
 Edits = tuple[tuple[str, str], ...]
@@ -269,6 +271,80 @@ for step in range(60):
     loss.backward()
     optimizer.step()
 """
+# One function for training and validation.
+PHASES = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+x = torch.randn(512, 6)
+y = x[:, :3].sum(1, keepdim=True)
+parts = {'train': (x[:384], y[:384]), 'val': (x[384:], y[384:])}
+model = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+
+def run(phase):
+    inputs, targets = parts[phase]
+    model.train(phase == 'train')
+    for rows in torch.arange(len(inputs)).split(64):
+        with torch.set_grad_enabled(phase == 'train'):
+            loss = F.mse_loss(model(inputs[rows]), targets[rows])
+        if phase == 'train':
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+for epoch in range(8):
+    for phase in ('train', 'val'):
+        run(phase)
+"""
+# A policy gradient with one episode in each update.
+EPISODES = """
+import random
+import torch
+from torch import nn
+from torch.distributions import Categorical
+
+random.seed(0)
+torch.manual_seed(0)
+policy = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Linear(16, 3))
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
+for episode in range(60):
+    scores, rewards = [], []
+    for step in range(12):
+        state = random.randrange(3)
+        choice = Categorical(logits=policy(torch.eye(3)[state]))
+        action = choice.sample()
+        scores.append(choice.log_prob(action))
+        rewards.append(float(int(action) == state))
+    R, returns = 0.0, []
+    for reward in reversed(rewards):
+        R = reward + 0.9 * R
+        returns.insert(0, R)
+    loss = -sum(score * value for score, value in zip(scores, returns))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+# A critic whose gradient has a length near 1.
+CRITIC = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+critic = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 1))
+optimizer = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for step in range(60):
+    real, fake = torch.randn(16, 1, 8, 8) + 1, torch.randn(16, 1, 8, 8)
+    mixed = torch.lerp(real, fake, torch.rand(16, 1, 1, 1)).requires_grad_()
+    slope = torch.autograd.grad(critic(mixed).sum(1), mixed, torch.ones(16), create_graph=True)[0]
+    penalty = (slope.flatten(1).norm(2, dim=1) - 1).square().mean()
+    loss = critic(fake).mean() - critic(real).mean() + 10 * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 # By outcome: the script, the edits that break it, and options of the command.
 FAULTS: dict[str, tuple[str, Edits]] = {
     "batch-norm/not-copied": (
@@ -321,6 +397,31 @@ FAULTS: dict[str, tuple[str, Edits]] = {
             ("DataLoader(train_data, 32", "DataLoader(train_data, 96"),
         ),
     ),
+    "evaluation/trains-in-each-phase": (
+        PHASES,
+        (("set_grad_enabled(phase == 'train')", "enable_grad()"), ("        if phase == 'train':", "        if True:")),
+    ),
+    "modes/own-train-unused": (
+        CLASSES,
+        (
+            (
+                "model = nn.Sequential(",
+                "class Net(nn.Sequential):\n    def train(self, mode=True):\n        super().train(mode)\n"
+                "        self[0].requires_grad_(not mode)\n        return self\n\n\nmodel = Net(",
+            ),
+            ("    model.train()\n", ""),
+        ),
+    ),
+    "pairs/positions-stay": (
+        POINTS,
+        (
+            ("image, pair = image.flip(-1), (1 - pair).flip(0)", "image = image.flip(-1)"),
+            ("for one in (self.left, self.right)", "for one in (self.left,)"),
+            ("torch.rand(count) * 0.3 + 0.1", "torch.rand(count) * 0.8 + 0.1"),
+        ),
+    ),
+    "loss-form/equal-weights": (EPISODES, (("reversed(rewards)", "[sum(rewards)] + [0.0] * 11"), ("0.9 * R", "R"))),
+    "shapes/norm-of-parts": (CRITIC, ((".flatten(1).norm", ".norm"),)),
     "pairs/two-orders": (POINTS, (("(1 - pair).flip(0)", "1 - pair"),)),
     "precision/lost-updates": (
         CLASSES,
@@ -802,7 +903,7 @@ def by_outcome(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 SOUND = {
     "classes": CLASSES, "numbers": NUMBERS, "text": TEXT, "images": IMAGES, "series": SERIES, "points": POINTS,
-    "diffusion": DIFFUSION, "values": VALUES,
+    "diffusion": DIFFUSION, "values": VALUES, "phases": PHASES, "episodes": EPISODES, "critic": CRITIC,
 }  # fmt: skip
 
 
@@ -843,6 +944,78 @@ def test_a_loop_that_learns_nothing_is_told_after_two_epochs(tmp_path: Path) -> 
     )
     shuffled = broken(CLASSES, edits)
     assert "progress/none" in findings(tmp_path, shuffled, steps=12)
+
+
+def test_labels_that_are_learned_by_heart_are_told_by_the_evaluation(tmp_path: Path) -> None:
+    sound = broken(CLASSES, (("nn.Dropout(0.1), ", ""), ("for epoch in range(4)", "for epoch in range(20)")))
+    shuffled = broken(sound, (("train_data =", "y = y[torch.randperm(512)]\ntrain_data ="),))
+    assert list(findings(tmp_path, shuffled, steps=12, checks=["progress"])) == ["progress/by-heart"]
+    assert findings(tmp_path, sound, steps=12, checks=["progress"]) == {}
+
+
+def test_a_script_that_ends_before_the_trial_is_compared_with_a_constant_answer(tmp_path: Path) -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(300, 10)
+y = torch.randint(3, (300,))
+model = nn.Sequential(nn.Linear(10, 8), nn.Sigmoid(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for step in range(150):
+    rows = torch.arange(32) + step % 8 * 32
+    loss = F.cross_entropy(model(x[rows]), y[rows])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    assert list(findings(tmp_path, source, steps=12, checks=["progress"])) == ["progress/none"]
+    learnable = source.replace("torch.randint(3, (300,))", "x[:, :3].argmax(1)").replace("lr=0.05", "lr=1.0")
+    assert findings(tmp_path, learnable, steps=12, checks=["progress"]) == {}
+
+
+def test_the_best_constant_answer_of_the_absolute_error_is_the_median() -> None:
+    targets = [torch.tensor([[0.0, 5.0], [1.0, 5.0]]), torch.tensor([[8.0, 5.0]])]
+    assert loss_of_constant("l1_loss", targets, {}) == pytest.approx((1 + 0 + 7) / 6)
+
+
+def test_equal_labels_say_nothing_of_a_relation() -> None:
+    agreement, predictions = Agreement(), torch.tensor([0, 1, 2, 0])
+    agreement.add(1, predictions, torch.tensor([0, 1, 2, 2]))
+    assert agreement.counts() == (4, 3, pytest.approx((2 * 1 + 1 * 1 + 1 * 2) / 4))
+    agreement.add(2, predictions, torch.zeros(4))
+    assert agreement.counts() == (4, 2, 4.0)
+
+
+def test_one_of_two_losses_is_not_compared_with_a_constant_answer(tmp_path: Path) -> None:
+    source = broken(
+        NUMBERS,
+        (
+            (
+                "loss = F.mse_loss(model(inputs), targets)",
+                "outputs = model(inputs)\n        loss = F.mse_loss(outputs, targets)",
+            ),
+            (
+                "        optimizer.zero_grad()\n",
+                "        loss = loss + 1 + outputs.std()\n        optimizer.zero_grad()\n",
+            ),
+        ),
+    )
+    assert "overfit/stalls" not in findings(tmp_path, source, checks=["overfit"])
+
+
+def test_a_flag_that_only_a_loss_gets_is_used(tmp_path: Path) -> None:
+    labels = "torch.tensor([int(one) for one in labels > 2])"
+    edits = (
+        ("nn.Linear(64, 5)", "nn.Linear(64, 2)"),
+        ("outputs = model(inputs)\n", f"outputs = model(inputs)\n        flags = {labels}\n"),
+        (CROSS_ENTROPY, "F.cross_entropy(outputs, flags)"),
+    )
+    source = broken(CLASSES, edits)
+    assert "targets/flag-unused" not in findings(tmp_path, source, checks=["targets"])
+    unused = source.replace("(outputs, flags)", "(outputs, (labels > 2).long())")
+    assert "targets/flag-unused" in findings(tmp_path, unused, checks=["targets"])
 
 
 def test_a_schedule_that_the_training_never_ends_is_told_at_its_end(tmp_path: Path) -> None:

@@ -53,11 +53,12 @@ class Check:
         name: "dropout", "detach", "squash" (a sigmoid or softmax), "idle term" (a loss without gradients is added to a
         value with gradients), "reshape" (the sizes of a tensor change their order) or "cut" (a new leaf is made from
         values with gradients); outside of networks also "difference", "product", "comparison", "maximum" or
-        "threshold", "selection" (a tensor without gradients is indexed by another one), "hits sum", "hits mean" or
-        "selected hits" (by an index or a mask) of a comparison of predictions and labels, and "masked losses" of an
-        evaluation. args: its arguments; for a maximum, the values and the dimension; for hits, the predictions and the
-        labels, and the index; for losses, the targets and the mask. result: of a squash, the name of the function; of
-        an idle term, the place of the loss; of a cut, the leaf.
+        "threshold", "gradient norm" (of what `torch.autograd.grad` gives for one value of each example), "selection"
+        (a tensor without gradients is indexed by another one), "hits sum", "hits mean" or "selected hits" (by an index
+        or a mask) of a comparison of predictions and labels, and "masked losses" of an evaluation. args: its arguments;
+        for a maximum, the values and the dimension; for hits, the predictions and the labels, and the index; for
+        losses, the targets and the mask. result: of a squash, the name of the function; of an idle term, the place of
+        the loss; of a cut, the leaf.
         """
 
     def on_batch(self, use: LoaderUse, batch: Any, number: int) -> None:
@@ -83,6 +84,9 @@ class Check:
 
     def on_save(self, saved: Any, place: Place) -> None:
         """`torch.save` stores an object."""
+
+    def on_score(self, score: Tensor, call: ModelCall) -> None:
+        """A distribution gives the log-probability of a sample of its own. call: the latest call of a network."""
 
     def on_average(self, model: nn.Module) -> None:
         """An `AveragedModel` is updated."""

@@ -13,7 +13,8 @@ def loss_of_constant(name: str, targets: Sequence[Tensor], options: Mapping[str,
     """Return the mean loss of the best constant answer for these targets, or None if it is not known or near 0.
 
     name: of the loss in `torch.nn.functional`. For classes, this is the entropy of their shares in nats; for
-    `mse_loss`, the variance of the targets. options: the further arguments of the loss.
+    `mse_loss`, the variance of the targets; for `l1_loss`, their mean distance from the median. options: the further
+    arguments of the loss.
     """
     if options.get("weight") is not None or options.get("pos_weight") is not None:
         return None
@@ -29,6 +30,9 @@ def loss_of_constant(name: str, targets: Sequence[Tensor], options: Mapping[str,
     elif name == "mse_loss":
         values = torch.cat([one.flatten(1) if one.dim() > 1 else one[:, None] for one in targets]).double()
         value = float(values.var(0, correction=0).mean())
+    elif name == "l1_loss":
+        values = torch.cat([one.flatten(1) if one.dim() > 1 else one[:, None] for one in targets]).double()
+        value = float((values - values.median(0).values).abs().mean())
     else:
         return None
     return value if value > _LEAST else None

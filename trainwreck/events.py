@@ -98,13 +98,17 @@ class LossCall:
 
 @dataclass(eq=False)
 class KeptLoss:
-    """A copy of the targets of a loss, for probes. Fields are as in `LossCall`."""
+    """A copy of the targets of a loss, for probes. Fields are as in `LossCall`.
+
+    is_whole: whether the update was made for this loss alone.
+    """
 
     name: str
     targets: Tensor
     options: dict[str, Any]
     place: Place
     is_direct: bool = False
+    is_whole: bool = False
 
 
 @dataclass(eq=False)

@@ -55,6 +55,7 @@ _PARTS = {"__getitem__", "index_select", "split", "chunk"}
 _RESHAPES = {"reshape", "view", "reshape_as", "view_as"}
 _RANDOM = {"randn", "randn_like", "rand", "rand_like", "randint", "randint_like", "normal"}
 _MADE = {"tensor", "as_tensor"}
+_NORMS = {"norm", "linalg_norm", "linalg_vector_norm"}
 _JOINS = {"cat", "concat", "concatenate", "stack"}
 _ASSIGNED = re.compile(r"transforms?|augment(ation)?s?")  # attributes of a data set
 _CASTS = {"float", "double", "long", "int", "to", "type", "cpu"}
@@ -82,12 +83,16 @@ class Hooks:
         self.skips_operations = False  # a loader makes a batch, or an optimizer makes an update
         self._inside_state = False  # a module collects the states of its parts
         self._made_by_hand = False  # a script without an optimizer has made an update
+        # Samples of distributions, and the distributions.
+        self._actions: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Any]]] = {}
         self._rates: list[Any] = []  # the learning rates that a trial has changed for one update
         self._thread = threading.get_ident()
         self.last_call: ModelCall | None = None
         self.idle: list[tuple[Tensor, Place]] = []  # losses without gradients, and multiples of them
         # The latest comparison of predictions with labels, of which a loss ignores some: its result, and both.
         self.hits: tuple[Tensor, tuple[Any, ...]] | None = None
+        # The latest gradient of a value for each example, as for a penalty.
+        self.gradient: weakref.ref[Tensor] | None = None
         self.unreduced: tuple[Tensor, Tensor] | None = None  # the latest losses of an evaluation, one for each target
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
@@ -128,6 +133,7 @@ class Hooks:
         """Put all hooks in."""
         self._wrap(nn.Module, "__call__", self._module_call)
         self._wrap(torch.autograd, "backward", self._backward)
+        self._wrap(torch.autograd, "grad", self._gradient)
         self._wrap(torch.utils.data.DataLoader, "__iter__", self._loader_iter)
         for module in (nn.utils, nn.utils.clip_grad):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
@@ -141,9 +147,12 @@ class Hooks:
         self._wrap(nn.Module, "load_state_dict", self._load)
         self._wrap(nn.Module, "state_dict", self._state)
         self._wrap(torch.optim.swa_utils.AveragedModel, "update_parameters", self._average)
+        for name, make in (("sample", self._sample), ("log_prob", self._log_prob)):
+            for distribution in _classes_with(name, torch.distributions):
+                self._wrap(distribution, name, make)
         for name in ("scale", "unscale_", "step", "update"):
             self._wrap(torch.amp.GradScaler, name, self._scaler_method(name))
-        for scheduler in _schedulers():
+        for scheduler in _classes_with("step", torch.optim.lr_scheduler):
             self._wrap(scheduler, "step", self._scheduler_step)
         self._undo += [
             register_optimizer_step_pre_hook(self._before_step).remove,
@@ -355,6 +364,27 @@ class Hooks:
 
         return update
 
+    def _sample(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def sample(distribution: Any, *args: Any, **kwargs: Any) -> Any:
+            drawn = old(distribution, *args, **kwargs)
+            if self.sees and self.watch.inside is None and isinstance(drawn, Tensor):
+                self._actions[id(drawn)] = weakref.ref(drawn), weakref.ref(distribution)
+            return drawn
+
+        return sample
+
+    def _log_prob(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def log_prob(distribution: Any, value: Any) -> Any:
+            score = old(distribution, value)
+            action, source = self._actions.get(id(value), (None, None))
+            if action is None or source is None or not self.sees or not isinstance(score, Tensor):
+                return score
+            if action() is value and source() is distribution and score.requires_grad and self.last_call is not None:
+                self.watch.emit("on_score", score, self.last_call)
+            return score
+
+        return log_prob
+
     # --- gradients and updates
 
     def _backward(self, old: Callable[..., Any]) -> Callable[..., Any]:
@@ -370,6 +400,7 @@ class Hooks:
                 else:
                     use.training += 1
             self._since_call, self._since_backward, self._unanswered, self.idle = [], set(), set(), []
+            self._actions.clear()
             before = self.watch.step
             begun = self.watch.backward_begins(roots, here())
             self._made_by_hand |= self.watch.step > before
@@ -378,6 +409,18 @@ class Hooks:
             return result
 
         return backward
+
+    def _gradient(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def gradient(*args: Any, **kwargs: Any) -> Any:
+            result = old(*args, **kwargs)
+            if self.sees and kwargs.get("create_graph"):
+                given = dict(zip(("outputs", "inputs"), args, strict=False)) | kwargs
+                outputs, inputs = (list(tensors(given.get(name))) for name in ("outputs", "inputs"))
+                if len(outputs) == len(inputs) == 1 and inputs[0].dim() and outputs[0].numel() == inputs[0].size(0) > 1:
+                    self.gradient = weakref.ref(result[0])
+            return result
+
+        return gradient
 
     def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self.sees:
@@ -694,6 +737,10 @@ class _Operations(TorchFunctionMode):
             dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
             if isinstance(dim, int):
                 hooks.watch.emit("on_operation", "maximum", (args[0], dim), None)
+        elif name in _NORMS and hooks.gradient is not None and args[0] is hooks.gradient():
+            norm = function(*args, **kwargs)
+            hooks.watch.emit("on_operation", "gradient norm", args, norm)
+            return norm
         elif len(args) == 2 and isinstance(args[1], float) and name in _THRESHOLDS:
             hooks.watch.emit("on_operation", "threshold", args, None)
         elif len(args) == 2 and isinstance(args[1], Tensor):
@@ -714,6 +761,7 @@ class _Operations(TorchFunctionMode):
         if is_metric and not answers:
             result = function(*args, **kwargs)
             hooks.hits = result, args
+            self._note_answers(*args[:2])
             return result
         if answers or (kind and args[0].shape != args[1].shape):
             result = function(*args, **kwargs)
@@ -723,6 +771,16 @@ class _Operations(TorchFunctionMode):
                 hooks.watch.emit("on_operation", kind, args, result)
             return result
         return function(*args, **kwargs)
+
+    def _note_answers(self, one: Tensor, other: Tensor) -> None:
+        """In a trial, note what an evaluation compares: a prediction and a label for each example of a call."""
+        watch, call = self._hooks.watch, self._hooks.last_call
+        if watch.trial is None or call is None or call.with_gradients or not call.output_shapes:
+            return
+        shape = call.output_shapes[0]
+        if one.shape == other.shape and one.dim() and shape and one.numel() == shape[0]:
+            with torch.no_grad(), torch._C.DisableTorchFunction():
+                watch.agreement.add(watch.step, one, other)
 
     def _count_hits(self, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """See whether the hits are counted as they are, or only where a mask says so."""
@@ -739,6 +797,8 @@ class _Operations(TorchFunctionMode):
 
     def _loss(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         hooks, watch = self._hooks, self._hooks.watch
+        for given in (*args, *kwargs.values()):
+            watch.made.pop(id(given), None)
         if len(args) > 1 and torch.is_grad_enabled():
             args = (args[0], hooks.kept_targets(args[1]), *args[2:])
         value = function(*args, **kwargs)
@@ -779,8 +839,6 @@ def _moves_axes(before: Any, after: Any) -> bool:
     return len(one) > 1 and one != other and sorted(one) == sorted(other)
 
 
-def _schedulers() -> set[type]:
-    """Return torch's classes of schedulers that have a `step` of their own."""
-    return {
-        value for value in vars(torch.optim.lr_scheduler).values() if isinstance(value, type) and "step" in vars(value)
-    }
+def _classes_with(method: str, module: Any) -> set[type]:
+    """Return the classes of a module that have a method of their own, such as the `step` of a scheduler."""
+    return {value for value in vars(module).values() if isinstance(value, type) and method in vars(value)}

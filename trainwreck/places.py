@@ -4,11 +4,12 @@ import os
 import re
 import sys
 import sysconfig
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 _HERE = str(Path(__file__).parent) + os.sep
@@ -56,19 +57,35 @@ def here() -> Place:
 def names_of(value: Any) -> set[str]:
     """Return the names of variables of the running functions that hold an object, and its keys in dictionaries."""
     found: set[str] = set()
+    for frame in _frames_of_script():
+        for name, one in [*frame.f_locals.items(), *frame.f_globals.items()]:
+            if one is value:
+                found.add(name)
+            elif type(one) is dict:
+                found.update(key for key, part in list(one.items()) if part is value and isinstance(key, str))
+    return found
+
+
+def words_in_use(known: Collection[str]) -> dict[tuple[CodeType, str], str]:
+    """Return which variables of the running functions hold one of these words, by code and name, and the word."""
+    found: dict[tuple[CodeType, str], str] = {}
+    for frame in _frames_of_script():
+        for name, one in list(frame.f_locals.items()):
+            if type(one) is str and one in known:
+                found[frame.f_code, name] = one
+    return found
+
+
+def _frames_of_script() -> Iterator[FrameType]:
+    """Yield the innermost running functions that belong neither to this package nor to a library."""
     frame: FrameType | None = sys._getframe(1)
     looked = 0
     while frame is not None and looked < _FRAMES:
         file = frame.f_code.co_filename
         if not _is_foreign(file):
             looked += 1
-            for name, one in [*frame.f_locals.items(), *frame.f_globals.items()]:
-                if one is value:
-                    found.add(name)
-                elif type(one) is dict:
-                    found.update(key for key, part in list(one.items()) if part is value and isinstance(key, str))
+            yield frame
         frame = frame.f_back
-    return found
 
 
 def interactive_shell() -> Any:

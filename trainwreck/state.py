@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from trainwreck.agreement import Agreement
 from trainwreck.check import Check
 from trainwreck.events import (
     AnyOptimizer,
@@ -35,6 +36,7 @@ from trainwreck.trial import MOST_COPIED, Probe, Trial, begin_trial, can_fork, i
 _KEPT = 200  # calls of one update that are kept, and losses
 _EVALUATIONS = 4  # the latest ones are kept
 _PARTS = 16
+_CLOSE = 1e-4
 _CLASSES, _IGNORED = ("cross_entropy", "nll_loss"), -100  # losses that ignore a label, and the one by default
 # The kind of outputs that a loss for classes gets.
 _ANSWERS = {
@@ -104,6 +106,7 @@ class Watch:
         self.errors: dict[str, str] = {}
         # What the outputs of networks are that losses get as they are: "logits", "binary logits" or "shares".
         self.answered: set[str] = set()
+        self.agreement = Agreement()  # in a trial: of the latest evaluation
         self.compared = [0, 0]  # in a trial with answers: predictions that equal the labels, and all
         self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
         self._numbers = 0
@@ -297,7 +300,14 @@ class Watch:
         """Keep a copy of the latest inputs of each trained network, and of the latest batch of each loader."""
         for call in self.calls:
             losses = [
-                KeptLoss(loss.name, loss.targets.detach().clone(), loss.options, loss.place, loss.is_direct)
+                KeptLoss(
+                    loss.name,
+                    loss.targets.detach().clone(),
+                    loss.options,
+                    loss.place,
+                    loss.is_direct,
+                    self._is_whole(loss),
+                )
                 for loss in self.loss_calls
                 if loss.call is call
             ]
@@ -307,6 +317,14 @@ class Watch:
             self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses, foreign)
         for use in self.loaders.values():
             use.kept = clone(use.last)
+
+    def _is_whole(self, loss: LossCall) -> bool:
+        """Return whether a loss is the single value that this update made a backward pass from."""
+        roots = [root for one in self.backwards for root in one.roots]
+        if len(roots) != 1 or roots[0].numel() != 1 or loss.value.numel() != 1:
+            return False
+        value = float(loss.value)
+        return abs(float(roots[0]) / self.scale - value) <= _CLOSE * abs(value)
 
     def _trial(self, trial: Trial) -> Any:
         """Return the answer of a trial, `{}` if none can be made, or None in a child that makes it."""
@@ -324,6 +342,7 @@ class Watch:
             "losses": self.losses[trial.first_step if trial is not None else 0 :],
             "targets_vary": str(self.targets_vary or ""),
             "compared": self.compared,
+            "agreement": self.agreement.counts(),
             "seconds": time.monotonic() - trial.began if trial is not None else 0.0,
         }
 

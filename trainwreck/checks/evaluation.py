@@ -1,20 +1,27 @@
 """Predictions compare the classes of an example, and the evaluation has a loader of its own."""
 
 import re
+from collections import Counter
+from types import CodeType
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import LossCall
+from trainwreck.events import AnyOptimizer, LossCall
 from trainwreck.finding import Outcome
+from trainwreck.places import words_in_use
 
 _LEAST, _BATCHES = 2, 4
 _COUNTED = 0.5  # the share of ignored places that count as hits
 _KINDS, _LABELS, _PLACES = 1000, 200, 10  # labels that are kept; labels of training and places, at least
 _EVALUATED = re.compile(r"(?i)(.*_)?(valid|validation|val|test|dev|eval)(id)?(_|loader|dataloader|$)")
 _TRAINED = re.compile(r"(?i).*(train|fit)")
+# The words for phases, and whether each means training.
+_PHASES = dict.fromkeys(("train", "training", "fit"), True) | dict.fromkeys(
+    ("val", "valid", "validate", "validation", "eval", "evaluate", "evaluation", "dev", "test", "testing"), False
+)
 
 
 class Evaluation(Check):
@@ -63,18 +70,33 @@ class Evaluation(Check):
             "The network is trained on the batches of a loader that the script names as one for evaluations.",
             "Make the backward pass and the update only in the phase of training.",
         ),
+        "trains-in-each-phase": Outcome(
+            "advice",
+            "A variable of the script tells training from validation, and the optimizer makes updates in both.",
+            "Make the backward pass and the update only in the phase of training.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._trained: set[int] = set()  # the labels of losses
         self._labels = 0  # their number
+        # By optimizer, function and variable, the updates while the variable holds the word of a phase.
+        self._phases: dict[tuple[int, CodeType, str], Counter[bool]] = {}
 
     def on_loss(self, loss: LossCall) -> None:
         """Note the labels that are trained."""
         if loss.with_gradients and not loss.targets.is_floating_point() and len(self._trained) < _KINDS:
             self._trained.update(loss.targets.unique()[:_KINDS].tolist())
             self._labels += loss.targets.numel()
+
+    def after_step(self, optimizer: AnyOptimizer) -> None:
+        """Look at the variables that say whether the script trains or validates."""
+        for (code, name), word in words_in_use(_PHASES).items():
+            updates = self._phases.setdefault((id(optimizer), code, name), Counter())
+            updates[_PHASES[word]] += 1
+            if not _PHASES[word] and updates[True] >= _LEAST and updates[False] == _LEAST:
+                self.tell("trains-in-each-phase", f"an update while {name} is {word!r}, others while it is not")
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Look outside of networks at the dimension of a maximum, and at what becomes of logits."""

@@ -1,6 +1,7 @@
 """A loss gets what it expects: logits, log-probabilities or probabilities."""
 
 import math
+import weakref
 from collections import Counter
 from typing import Any, ClassVar
 
@@ -8,9 +9,9 @@ import torch
 from torch import Tensor
 
 from trainwreck.check import Check
-from trainwreck.events import LossCall
+from trainwreck.events import AnyOptimizer, LossCall, ModelCall
 from trainwreck.finding import Outcome
-from trainwreck.places import Place
+from trainwreck.places import Place, here
 
 # Operations that move values without changing them. The name of the graph's node begins with one of these.
 _MOVES = (
@@ -22,6 +23,7 @@ _DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cro
 _RANGES = {"Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Relu": (0.0, math.inf), "Softmax": (0.0, 1.0)}
 _MANY = 0.05  # a sound training may have a few targets outside
 _UPDATES = 4  # of each loss, the first ones are enough
+_ACTIONS, _ALIKE = 8, 1e-4  # actions of an update; difference of their weights, as a share
 # Sums of probabilities may differ from 1 by this much in float16 and bfloat16.
 _NEAR_ONE = 2e-2
 
@@ -75,11 +77,42 @@ class LossForm(Check):
             "The logits come from a ReLU, so no logit is below zero.",
             "Remove the activation after the last layer.",
         ),
+        "equal-weights": Outcome(
+            "advice",
+            "All actions of an episode have the same weight in the loss, so none gets credit for what followed it.",
+            "Multiply each log-probability with the return from its own step on, then add them up. If the only reward "
+            "comes at the end, equal weights are right.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._times: Counter[tuple[str, Place]] = Counter()
+        self._actor: weakref.ref[ModelCall] | None = None  # the call that made the distribution of the latest action
+        self._weights: list[Tensor] = []  # by action of this update, the gradient of the loss at its log-probability
+        self._actions: Place | None = None
+        self._alike = 0  # updates in a row
+
+    def on_score(self, score: Tensor, call: ModelCall) -> None:
+        """Note the weight that the next backward pass gives an action. Each action has a call of its own."""
+        if score.numel() == 1 and (self._actor is None or self._actor() is not call):
+            self._actor, self._actions = weakref.ref(call), here()
+            score.register_hook(self._note_weight)
+
+    def _note_weight(self, gradient: Tensor) -> None:
+        self._weights.append(gradient.detach().flatten())
+
+    def after_step(self, optimizer: AnyOptimizer) -> None:
+        """Compare the weights of the actions of an update."""
+        weights, self._weights = self._weights, []
+        if len(weights) < _ACTIONS:
+            return
+        values = torch.cat(weights)
+        size = float(values.abs().max())
+        is_alike = 0 < size < math.inf and float(values.max() - values.min()) < _ALIKE * size
+        self._alike = self._alike + 1 if is_alike else 0
+        if self._alike == _UPDATES:
+            self.tell("equal-weights", f"{len(weights)} actions of an episode, in {_UPDATES} updates", self._actions)
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
         """Look at what a softmax or a sigmoid gets, and at terms without gradients."""

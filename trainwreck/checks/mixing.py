@@ -71,7 +71,7 @@ def _share_of_others(kept: KeptCall) -> float | None:
     if kept.has_foreign_norms:
         return None  # a layer that the network does not know stays in training mode, and other checks say so
     inputs = [tensor for tensor in tensors((kept.args, kept.kwargs)) if tensor.dim()]
-    if not inputs or any(tensor.layout != torch.strided for tensor in inputs) or _may_be_one_sequence(inputs[0]):
+    if not inputs or any(tensor.layout != torch.strided for tensor in inputs) or _may_be_single(inputs[0]):
         return None
     first = outputs_of(network, kept.args, kept.kwargs)
     if not are_equal(first, outputs_of(network, kept.args, kept.kwargs)):
@@ -98,10 +98,10 @@ def _share_of_others(kept: KeptCall) -> float | None:
     return min(found, default=None)
 
 
-def _may_be_one_sequence(tensor: Tensor) -> bool:
-    """Return whether an input may be a single sequence without a batch, or with a batch of one behind the time."""
+def _may_be_single(tensor: Tensor) -> bool:
+    """Return whether an input may be a single example or sequence, perhaps with a batch of one behind the time."""
     if tensor.is_floating_point():
-        return tensor.dim() == 3 and tensor.size(1) == 1
+        return tensor.dim() == 1 or (tensor.dim() == 3 and tensor.size(1) == 1)
     return tensor.dim() == 1 or (tensor.dim() == 2 and tensor.size(1) == 1)
 
 

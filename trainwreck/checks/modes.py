@@ -9,6 +9,8 @@ from trainwreck.check import Check
 from trainwreck.events import AnyOptimizer, BackwardPass, ModelCall, is_in_training_mode
 from trainwreck.finding import Outcome
 
+_TRAINED, _SHOWN = 3, 2  # updates before the train method of a network is looked at; names
+
 
 class Modes(Check):
     """Dropout and batch norm are in training mode while a network trains, and in eval mode while it is evaluated."""
@@ -39,12 +41,18 @@ class Modes(Check):
             "Pass training=self.training to F.dropout, or use nn.Dropout.",
             "dropout_never_off",
         ),
+        "own-train-unused": Outcome(
+            "advice",
+            "The network has a train method that freezes weights, but the script never calls it, so they are trained.",
+            "Call model.train() before the training, or freeze the weights where the network is made.",
+        ),
     }
 
     def __init__(self, watch: Any) -> None:
         super().__init__(watch)
         self._single: tuple[ModelCall, nn.Module] | None = None
         self._in_eval_mode: Counter[int] = Counter()
+        self._updates: Counter[int] = Counter()  # by network with a train method of its own
 
     def on_call(self, call: ModelCall) -> None:
         """Look at a call without gradients: two in a row, or one that no backward pass follows, are an evaluation."""
@@ -82,6 +90,11 @@ class Modes(Check):
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Look at the calls that the update learns from."""
+        for network in {id(call.network): call.network for call in self.watch.calls if call.training}.values():
+            if any(type(module).train is not nn.Module.train for module in network.modules()):
+                self._updates[id(network)] += 1
+                if self._updates[id(network)] == _TRAINED:
+                    self._judge_train(network)
         wrong = [
             call
             for call in self.watch.calls
@@ -90,8 +103,30 @@ class Modes(Check):
         if wrong:
             self._in_eval_mode[0] += 1
             if self._in_eval_mode[0] == 2:
-                network = type(wrong[-1].network).__name__
-                self.tell("trains-in-eval-mode", f"{network} in eval mode in two updates", wrong[-1].place)
+                text = f"{type(wrong[-1].network).__name__} in eval mode in two updates"
+                self.tell("trains-in-eval-mode", text, wrong[-1].place)
+
+    def _judge_train(self, network: nn.Module) -> None:
+        """Let a child call the train method of a network, and see whether it freezes weights that get gradients."""
+        frozen = self.watch.probe(lambda: _frozen_by_train(network))
+        if frozen:
+            network_name = type(network).__name__
+            shown = ", ".join(f"{network_name}.{name}" for name in frozen[:_SHOWN])
+            text = f"train() freezes {len(frozen)} parameters that are trained, such as {shown}"
+            self.tell("own-train-unused", text, f"the train method of {network_name}")
+
+
+def _frozen_by_train(network: nn.Module) -> list[str]:
+    """Return the names of the parameters with a gradient that `train` freezes. Leave the network as it is."""
+    trained = [(name, one) for name, one in network.named_parameters() if one.requires_grad and one.grad is not None]
+    modes = [(module, module.training) for module in network.modules()]
+    network.train()
+    frozen = [(name, one) for name, one in trained if not one.requires_grad]
+    for _, one in frozen:
+        one.requires_grad_(True)
+    for module, mode in modes:
+        module.training = mode
+    return [name for name, _ in frozen]
 
 
 def _acts(module: nn.Module) -> bool:

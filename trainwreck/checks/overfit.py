@@ -101,7 +101,7 @@ class Overfit(Check):
         """Return whether a loss is hardly better than the answer that is best for all examples of the batch alike."""
         losses = [loss for kept in self.watch.kept.values() for loss in kept.losses]
         guess = loss_of_constant(losses[0].name, [losses[0].targets], losses[0].options) if len(losses) == 1 else None
-        return guess is not None and losses[0].is_direct and loss > GUESS * guess
+        return guess is not None and losses[0].is_direct and losses[0].is_whole and loss > GUESS * guess
 
     def _has_batch(self) -> bool:
         """Return whether a loader gives batches, or a loss compares a network's outputs with classes or as they are."""

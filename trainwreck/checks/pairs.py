@@ -29,6 +29,10 @@ _EXAMPLES, _LEAST, _SIDE = 24, 8, 8
 _IMAGE_DIMS, _MAP_DIMS, _CLASSES = 4, 3, 8
 _CALLS, _PASSES = 6, 3
 _VIEWS = 2  # calls of a network in one update
+_TRANSFORMS = "the transforms of the training data"
+_READINGS = 4  # of each example, at most
+_FLIPPED, _LIKE = 0.9, 0.7  # correlations of two readings of an image: with a flip, and without
+_RELATED = 0.4  # correlation of the distances of image and position from the middle, over the examples
 
 
 class Pairs(Check):
@@ -51,6 +55,11 @@ class Pairs(Check):
             "advice",
             "Two positions in the targets keep a distance, but their order changes from example to example.",
             "If they are corners of a box, or the left and right of something, a flip must exchange them.",
+        ),
+        "positions-stay": Outcome(
+            "advice",
+            "A transform flips images, but the positions in their targets stay where they were.",
+            "Give the transform the image and its positions, and return the flipped ones.",
         ),
         "equal-views": Outcome(
             "advice",
@@ -124,7 +133,12 @@ class Pairs(Check):
                 found = yield lambda use=use: _count_apart(use.loader.dataset)  # type: ignore[misc]
                 if found and found[1] >= _LEAST and found[0] > MOST * found[1]:
                     text = f"{found[0]} of {found[1]} examples"
-                    self.tell("apart", text, "the transforms of the training data")
+                    self.tell("apart", text, _TRANSFORMS)
+            elif use.training and _have_positions(use.last):
+                found = yield lambda use=use: _count_still(use.loader.dataset)  # type: ignore[misc]
+                if found and found >= _LEAST:
+                    text = f"{found} examples, whose image was flipped from one reading to the next"
+                    self.tell("positions-stay", text, _TRANSFORMS)
 
 
 def _positions_in(targets: Tensor) -> Tensor | None:
@@ -175,6 +189,65 @@ def _are_images(batch: Any) -> bool:
     )
 
 
+def _have_positions(batch: Any) -> bool:
+    """Return whether a batch has images (N, C, H, W) and for each a few numbers that are not whole, such as points."""
+    if not isinstance(batch, tuple | list) or len(batch) != 2 or not all(isinstance(one, Tensor) for one in batch):
+        return False
+    images, targets = batch
+    are_images = images.dim() == _IMAGE_DIMS and images.size(0) == len(targets) and images.size(-1) >= _SIDE
+    return are_images and targets.dim() > 1 and _positions_in(targets) is not None
+
+
+def _count_still(data: Any) -> int:
+    """Return how many of the first examples have positions that stay while the image is flipped.
+
+    Return 0 if no number of the targets goes with the place of the bright or dark parts of its image: it is no position
+    then, but something that a flip does not change.
+    """
+    flips: dict[int, int] = {-1: 0, -2: 0}  # by dimension of the image
+    centres: dict[int, list[Tensor]] = {-1: [], -2: []}
+    targets: list[Tensor] = []
+    for index in range(min(_ROWS, len(data))):
+        image, target = data[index][:2]
+        first, values = _normal(image), torch.as_tensor(target).flatten()
+        if first is None:
+            continue
+        targets.append(values)
+        for dim, found in centres.items():
+            found.append(_centre_of(first, dim))
+        for again, other in (data[index][:2] for _ in range(_READINGS if index < _EXAMPLES else 0)):
+            second = _normal(again)
+            if second is None or second.shape != first.shape or float((first * second).sum()) > _LIKE:
+                continue
+            turned = [dim for dim in flips if float((first * second.flip(dim)).sum()) > _FLIPPED]
+            if turned and torch.equal(torch.as_tensor(other).flatten(), values):
+                flips[turned[0]] += 1
+                break
+    if len(targets) < _EXAMPLES:
+        return 0
+    table = torch.stack(targets).float()
+    return sum(count for dim, count in flips.items() if _is_related(torch.stack(centres[dim]), table))
+
+
+def _centre_of(image: Tensor, dim: int) -> Tensor:
+    """Return the centre of the parts of an image that differ most from its mean, from -1 to 1 along a dimension."""
+    weights = image.square().square().sum(-2 if dim == -1 else -1)
+    return (weights * torch.linspace(-1, 1, weights.numel())).sum() / weights.sum()
+
+
+def _is_related(centres: Tensor, table: Tensor) -> bool:
+    """Return whether the distance of a column from its middle goes with the distance of the centres from the middle.
+
+    A flip does not change either distance. Means of all columns, and of every other one, count as columns.
+    """
+    means = [part.mean(1, keepdim=True) for part in (table, table[:, ::2], table[:, 1::2])]
+    table = torch.cat([table, *means], 1)
+    middle = (table.amax(0) + table.amin(0)) / 2
+    distances = torch.cat([centres.abs()[:, None], (table - middle).abs()], 1)
+    related = torch.corrcoef(distances.T)[0, 1:].nan_to_num(0.0)
+    return bool((related > _RELATED).any())
+
+
 def _count_apart(data: Any) -> tuple[int, int]:
     """Return the number of examples that fit elsewhere, and of all whose image and target have much in common."""
     apart = clear = 0
@@ -192,6 +265,7 @@ def _count_apart(data: Any) -> tuple[int, int]:
 
 def _normal(values: Any) -> Tensor | None:
     """Return an image (H, W) with mean 0 and length 1: the mean over its channels. Return None for a constant one."""
+    values = torch.as_tensor(values) if hasattr(values, "__array_interface__") else values
     if not isinstance(values, Tensor) or values.dim() not in (2, 3):
         return None
     flat = values.float().mean(0) if values.dim() == 3 else values.float()

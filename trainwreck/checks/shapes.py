@@ -39,6 +39,11 @@ class Shapes(Check):
             "Use permute or transpose to change the order of dimensions.",
             "reshape_mixes_batch",
         ),
+        "norm-of-parts": Outcome(
+            "advice",
+            "The norm of a gradient leaves out dimensions of the example, so each part of an example has its own norm.",
+            "Flatten the gradient of each example first: gradient.flatten(1).norm(dim=1).",
+        ),
     }
 
     def on_loss(self, loss: LossCall) -> None:
@@ -54,7 +59,10 @@ class Shapes(Check):
             self.tell("all-pairs", text, loss.place)
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
-        """Look at a reshape, and at a difference, product or comparison of a column (B, 1) and a row (B)."""
+        """Look at norms of gradients, reshapes, and differences, products or comparisons of a column and a row."""
+        if name == "gradient norm" and result.numel() > args[0].size(0):
+            text = f"the gradient {tuple(args[0].shape)} of one value for each example has norms {tuple(result.shape)}"
+            self.tell("norm-of-parts", text)
         if name == "reshape":
             self.tell("reshaped", f"{tuple(args[0].shape)} becomes {tuple(result.shape)}")
         if name not in ("difference", "comparison", "product"):
