@@ -143,6 +143,9 @@ def test_a_band_is_the_largest_distance_of_anything_sound_rounded_up() -> None:
     loss = band_of("e", "d", [1e-8, 3e-8], [(1e-8, 2e-8)], by_accuracy=False)
     assert (loss.accuracy_below, loss.loss_times) == (None, 3.0)
     assert entry(loss).endswith("loss_times = 3.0\nreference = [1e-08, 3e-08]\n")
+    likelihood = band_of("e", "d", [-0.7, -0.6], [(-0.7, -0.45)], by_accuracy=False)
+    assert (likelihood.loss_times, likelihood.loss_above) == (None, 0.25)
+    assert [likelihood.limit(value) for value in (-0.7, 0.0)] == [pytest.approx(-0.45), 0.25]
     with pytest.raises(ValueError, match="non-finite"):
         band_of("e", "d", [0.9], [(0.9, float("nan"))], by_accuracy=True)
 

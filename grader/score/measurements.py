@@ -199,39 +199,42 @@ def _make_measurement(name: str, value: Any, wanted: str, good: bool) -> Measure
 class Band(StrictModel):
     """How much worse than the reference fix a healthy fix may be, for one experiment on one data set.
 
-    The accuracy may be lower by `accuracy_below`, or the loss may be higher by the factor `loss_times`. `reference` has
-    the lowest and the highest metric of the reference fix, measured with several seeds.
+    The accuracy may be lower by `accuracy_below`, or the loss may be higher by the factor `loss_times`. A loss that can
+    be negative, such as the negative log-likelihood of a density, may be higher by the difference `loss_above`.
+    `reference` has the lowest and the highest metric of the reference fix, measured with several seeds.
     """
 
     experiment: str
     dataset: str
     accuracy_below: float | None = None
     loss_times: float | None = None
+    loss_above: float | None = None
     reference: Annotated[tuple[float, float], Field(strict=False)]
 
     def holds(self, figures: SplitFigures, reference: SplitFigures) -> bool:
         """Return whether a fix is good enough compared with the reference fix; False for a non-finite metric."""
-        return self._reaches(self.figure(figures), self._limit(self.figure(reference)))
+        return self._reaches(self.figure(figures), self.limit(self.figure(reference)))
 
     def is_plausible(self, reference: SplitFigures) -> bool:
         """Return whether the metric of the reference fix is in the range that we measured with several seeds."""
         worst = self.reference[0 if self.accuracy_below is not None else 1]
-        return self._reaches(self.figure(reference), self._limit(worst))
+        return self._reaches(self.figure(reference), self.limit(worst))
 
     def describe(self, reference: SplitFigures) -> str:
         """Return the wanted metric in words, such as "at least 0.85"."""
         side = "at most" if self.accuracy_below is None else "at least"
-        return f"{side} {self._limit(self.figure(reference)):.4g}"
+        return f"{side} {self.limit(self.figure(reference)):.4g}"
 
     def figure(self, figures: SplitFigures) -> JsonNumber:
         """Return the metric that the band limits: the accuracy or the loss."""
         return figures.accuracy if self.accuracy_below is not None else figures.loss
 
-    def _limit(self, reference: JsonNumber) -> float:
+    def limit(self, reference: JsonNumber) -> float:
+        """Return the worst metric that a healthy fix may have if the reference fix has this one; NaN for no number."""
         value = float(reference) if isinstance(reference, int | float) else math.nan
         if self.accuracy_below is not None:
             return value - self.accuracy_below
-        return value * (self.loss_times or 1.0)
+        return value * (self.loss_times or 1.0) + (self.loss_above or 0.0)
 
     def _reaches(self, value: JsonNumber, limit: float) -> bool:
         if not isinstance(value, int | float):

@@ -34,8 +34,8 @@ def goal_of(recipe: Recipe, trips: Mapping[str, str], outcomes: Mapping[str, str
         format_version=1,
         level=difficulty_of(recipe, trips, outcomes),
         checks=tuple(shown or trips),
-        least_accuracy=round(low - (band.accuracy_below or 0.0), 2) if by_accuracy else None,
-        greatest_loss=None if by_accuracy else float(f"{high * (band.loss_times or 1.0):.3g}"),
+        least_accuracy=round(band.limit(low), 2) if by_accuracy else None,
+        greatest_loss=None if by_accuracy else float(f"{band.limit(high):.3g}"),
     )
 
 

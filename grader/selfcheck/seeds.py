@@ -220,14 +220,17 @@ def band_of(
     pairs = [*edits, (high, low) if by_accuracy else (low, high)]
     if not all(math.isfinite(value) for pair in pairs for value in pair):
         raise ValueError(f"an edit of {experiment} that is listed as sound ended with a non-finite metric on {dataset}")
-    farthest = max(own - value if by_accuracy else value / own for own, value in pairs)
+    # A factor means nothing for a loss that can be zero or negative: the limit of such a loss is a difference.
+    kind = "accuracy_below" if by_accuracy else "loss_times" if min(chain(*pairs)) > 0 else "loss_above"
+    distances = {
+        "accuracy_below": (own - value for own, value in pairs),
+        "loss_times": (value / own for own, value in pairs),
+        "loss_above": (value - own for own, value in pairs),
+    }
+    farthest = max(distances[kind])
     limit = max(round(math.ceil(farthest / _ROUND_TO) * _ROUND_TO, 2), _NARROWEST)
     return Band(
-        experiment=experiment,
-        dataset=dataset,
-        accuracy_below=limit if by_accuracy else None,
-        loss_times=None if by_accuracy else limit,
-        reference=(float(f"{low:.4g}"), float(f"{high:.4g}")),
+        experiment=experiment, dataset=dataset, reference=(float(f"{low:.4g}"), float(f"{high:.4g}")), **{kind: limit}
     )
 
 

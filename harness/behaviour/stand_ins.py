@@ -65,11 +65,17 @@ def output_shape(trial: Trial) -> tuple[int, ...]:
 
 
 def outputs_for(labels: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return network outputs (B, *shape) that predict the given labels: logits of 1 or -1, or one-hot rows."""
+    """Return network outputs (B, *shape) that predict the given labels: logits of 1 or -1, or one-hot rows.
+
+    If the network outputs more numbers than there are targets, such as a variance for each mean, the others are 0.
+    """
     if labels.is_floating_point():
         if labels.dim() == 2 and len(shape) == 1 and labels.shape[1] == shape[0] + 1:
             return nn.functional.one_hot(labels[:, 0].long(), shape[0]).float()
-        found = labels.reshape(len(labels), *shape).float()
+        found = labels.reshape(len(labels), -1).float()
+        if (more := math.prod(shape) - found.shape[1]) > 0:
+            found = nn.functional.pad(found, (0, more))
+        found = found.reshape(len(labels), *shape)
         return 2 * found - 1 if bool(((found == 0) | (found == 1)).all()) else found
     known = labels.clamp(min=0)
     if not shape or shape[-1] == 1:
