@@ -62,7 +62,7 @@ _CASTS = {"float", "double", "long", "int", "to", "type", "cpu"}
 _KINDS = {"difference": _DIFFERENCES, "comparison": _COMPARISONS, "product": _PRODUCTS}
 # The names of operations that a check may want to know: everywhere, and only outside of networks.
 _EVERYWHERE = _SQUASHES | _FILLS | _RESHAPES | _RANDOM | _MADE | _JOINS | {"detach", "scaled_dot_product_attention"}
-_OUTSIDE = _PARTS | _MAXIMA | _THRESHOLDS | _COMPARISONS | _SUMS | _PRODUCTS
+_OUTSIDE = _NORMS | _PARTS | _MAXIMA | _THRESHOLDS | _COMPARISONS | _SUMS | _PRODUCTS
 _MOST_FUNCTIONS = 2000
 # Layers that behave differently in training and in eval mode.
 MODAL_LAYERS = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
