@@ -42,6 +42,7 @@ from harness.run.settings import RunSettings
 
 PLAIN = (Path(__file__).with_name("plain_mlp.py"),)
 RECIPE = "huge_lr"  # plain_mlp.py contains the broken run of this recipe without the harness
+SLOWEST = "around_the_wrapper"  # its run and its verdict take the most processor time of all experiments
 Seconds = Mapping[str, Sequence[float]]
 Measured = Callable[[int], Row]  # measures a benchmark in the given number of rounds
 
@@ -190,6 +191,7 @@ BENCHMARKS = {
         ), 3,
     ),
     "verdict-mlp": Benchmark(verdict(RECIPE, "MLP", 3.0), 5),
+    "verdict-slowest": Benchmark(verdict(SLOWEST, "two processes", 6.0), 3),
     "replay": Benchmark(replay, 3, in_sandbox=True),
     "warm-replay": Benchmark(warm_replay, 15, in_sandbox=True),
 }  # fmt: skip

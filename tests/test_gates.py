@@ -137,3 +137,11 @@ def test_a_rubric_may_leave_gates_out_change_them_and_switch_them_off(tmp_path: 
     gates = load_weights(path).gates
     assert gates == Gates(no_insight=30.0, fixed_run=False, healthy_blamed=False)
     assert [limit.id for limit in limits_of(HEALTHY, gates)] == ["healthy_unproved"]
+
+
+def test_one_right_cause_of_four_is_insight() -> None:
+    breaks = ("accuracy_broadcast", "detached_hidden", "loss_sum", "label_noise")
+    case = CaseTable(id="a2", experiment="digits_mlp", breaks=breaks).case()
+    one = changed("explanation.cause", lost, "One of four.", "", points=0.75)
+    assert row(one | MASKED, case).limit is None
+    assert row(WRONG_CAUSE | MASKED, case).total == 40

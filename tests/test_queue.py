@@ -133,7 +133,7 @@ def test_a_complete_level_has_a_certificate(tmp_path: Path, first_level: list[st
     solve(tmp_path, last, ("<b>gone</b>",))
     assert f"10 cases, complete: {certificate_path(tmp_path, 1)}" in level_line(tmp_path, 1, PracticeQueue(tmp_path))
     text = certificate_path(tmp_path, 1).read_text()
-    assert read_queue(tmp_path, 1)["complete"] and read_certificate(tmp_path, 1) == text
+    assert read_queue(tmp_path, 1)["certificates"] == [1] and read_certificate(tmp_path, 1) == text
     page = Page(text)
     assert "default-src 'none'" in page.policy
     assert "&lt;b&gt;gone" in text and "<b>gone" not in text

@@ -102,7 +102,7 @@ def test_a_fixed_attempt_shows_what_there_is_to_learn(workspace: Workspace, caps
     said = capsys.readouterr().out
     for part in (
         f"The cause: {workspace.exercise.cause}",
-        "harness learning-rate huge_lr finds too-large: ",
+        "`harness learning-rate huge_lr` finds too-large: ",
         "In the log: the loss passes 50 within 20 steps.",
         "Yours changes 1 line; the shortest known fix changes 1.",
         "What masks it, and why that is no fix",

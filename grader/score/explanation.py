@@ -112,9 +112,10 @@ def _judge_where(evidence: Evidence, diagnosis: Sequence[Diagnosis], accepted: b
             *_WHERE, f"Your edit is in {listed}. The instructor has to decide first whether your fix is correct."
         )
     hits = sum(place not in wrong for _, place in places)
-    reason = (
-        f"{listed} does not contain the cause." if wrong else "You name only one function, but there are two causes."
-    )
+    reason = f"{listed} does not contain the cause."
+    if not wrong:
+        named = f"{len(diagnosis)} function{'s' if len(diagnosis) > 1 else ''}"
+        reason = f"You name only {named}, but there are {len(recipe.causes)} causes."
     return lost(*_WHERE, reason, right, points=_WHERE[2] * hits / max(len(diagnosis), len(recipe.causes)))
 
 
@@ -152,7 +153,7 @@ def _judge_first_wrong(evidence: Evidence, diagnosis: Sequence[Diagnosis], accep
         if [entry.cause for entry in diagnosis] == [HEALTHY]:
             return full(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.")
         return lost(*_FIRST_WRONG, "Nothing is broken, so no value is wrong.", f'Write "cause: {HEALTHY}".')
-    # If there are two causes, the first sign of either cause earns the points.
+    # If there are several causes, the first sign of any cause earns the points.
     signs = [entry.first_wrong for entry in diagnosis[: len(evidence.recipe.causes)]]
     judged = [_judge_sign(evidence, sign, accepted, remedy) for sign in signs]
     return max(judged, key=lambda check: 0.5 if check.points is None else check.points)

@@ -302,13 +302,17 @@ def _not_measured(comparison: Comparison) -> str:
 
 
 def _judge_half(evidence: Evidence, comparison: Comparison) -> RubricItem:
-    """Return part of the points for a fix that removes one of two causes; an open item if its code is suspicious."""
+    """Return part of the points for a fix that leaves some of the causes; an open item if its code is suspicious."""
     left = comparison.open_causes[0]
     if why := reason_to_doubt(evidence):
         return _open(f"One cause seems to be fixed, but the instructor has to look at the code: {why}.")
-    share = 1 - len(comparison.open_causes) / len(comparison.causes)
-    reason = f"One of two causes is fixed. The other cause is not fixed: {left.difference}."
-    return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * share)
+    every = len(comparison.causes)
+    fixed = every - len(comparison.open_causes)
+    which = "The other cause" if every == 2 else "Another cause"
+    reason = (
+        f"{fixed} of {every} causes {'is' if fixed == 1 else 'are'} fixed. {which} is not fixed: {left.difference}."
+    )
+    return lost(*_CORRECT, reason, _REMEDY, points=CORRECT * fixed / every)
 
 
 def _changes_a_number(evidence: Evidence) -> bool:

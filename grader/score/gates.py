@@ -20,7 +20,7 @@ _FIXED_RUN = ("reproducibility.fixed_log", "reproducibility.fixed_checkpoint", "
 # These items earn nothing if the diagnosis names the wrong cause.
 _OF_THE_CAUSE = ("explanation.where", "explanation.first_wrong", "explanation.ruled_out")
 _CAUSE, _FIX, _RULED_OUT = "explanation.cause", "fix.correct", "explanation.ruled_out"
-# If there are two causes, a diagnosis that names one of them gets half of the points, which is enough for the gate.
+# Half of the points are enough for the gate. If there are several causes, so are the points for one of them.
 _HALF = 0.5
 
 
@@ -51,7 +51,7 @@ def limits_of(recipe: Recipe, gates: Gates) -> Iterator[Gate]:
     """Yield the gates that limit the total of a submission of this recipe."""
     if not recipe.is_healthy:
         why = "Neither the cause nor the fix is correct."
-        yield from _limit("no_insight", gates.no_insight, {_CAUSE: _HALF, _FIX: 1.0}, why)
+        yield from _limit("no_insight", gates.no_insight, {_CAUSE: min(_HALF, 1 / len(recipe.causes)), _FIX: 1.0}, why)
         return
     why = f"Nothing is broken, but the diagnosis does not say that the cause is {HEALTHY}."
     yield from _limit("healthy_blamed", gates.healthy_blamed, {_CAUSE: 1.0}, why)

@@ -65,7 +65,7 @@ def read_queue(work: Path, level: int) -> dict[str, Any]:
         "levels": 0 if queue.in_kit else LEVELS,
         "solved": len(queue.solved_on(level)),
         "needed": CASES_OF_A_LEVEL,
-        "complete": not queue.in_kit and queue.is_complete(level),
+        "certificates": [] if queue.in_kit else [one for one in range(1, LEVELS + 1) if queue.is_complete(one)],
         "items": [_queue_item(work, name) for name in names],
         "others": [_queue_item(work, name) for name in others],
     }

@@ -254,7 +254,7 @@ def _by_functions(
 
 
 def programs_of(recipe: Recipe) -> SoundPrograms | None:
-    """Return the correct programs of an exercise, or None. A case with two causes gets the programs of both recipes."""
+    """Return the correct programs of an exercise, or None. A case with several causes gets the programs of each."""
     ids = recipe.parts if isinstance(recipe, Case) else (recipe.id,)
     found = [read_sound_programs(EXERCISES / id / BEHAVIOUR) for id in ids]
     if not found or None in found or recipe.course is not None:

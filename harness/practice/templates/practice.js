@@ -88,6 +88,15 @@
     }
   }
 
+  // Add a link that opens another page in a new tab.
+  function addLink(host, address, text) {
+    const link = element(host, "a", "", text);
+    link.href = address;
+    link.target = "_blank";
+    link.rel = "noopener";
+    host.append(" ");
+  }
+
   function diff(host, lines) {
     host.replaceChildren();
     for (const line of lines) {
@@ -122,9 +131,8 @@
     $("queue-about").textContent = found.levels
       ? `The names of cases do not tell the fault, and a case may have no fault at all. You solved ${found.solved} of ${found.needed} cases of this level.`
       : "";
-    $("certificate").hidden = !found.complete;
-    $("certificate").firstChild.href = `/certificate/${found.level}`;
-    $("certificate").firstChild.textContent = `Your certificate of level ${found.level}`;
+    $("certificates").replaceChildren();
+    for (const level of found.certificates) addLink($("certificates"), `/certificate/${level}`, `Your certificate of level ${level}`);
     $("queue-items").replaceChildren();
     const parts = [[found.levels ? `Level ${found.level}` : "Exercises", found.items], ["Also begun", found.others]];
     for (const [caption, items] of parts) {
@@ -219,11 +227,7 @@
     table($("metrics"), "Metrics of the runs", ["Metric", ...columns], rows, { numbers: [1, 2] });
     $("run-pages").replaceChildren();
     for (const run of found.pages) {
-      const link = element($("run-pages"), "a", "", run === "broken" ? "All charts of the broken run" : "All charts of both runs");
-      link.href = about(`run/${run}`);
-      link.target = "_blank";
-      link.rel = "noopener";
-      $("run-pages").append(" ");
+      addLink($("run-pages"), about(`run/${run}`), run === "broken" ? "All charts of the broken run" : "All charts of both runs");
     }
   }
 
