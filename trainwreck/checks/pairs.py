@@ -147,7 +147,7 @@ def _positions_in(targets: Tensor) -> Tensor | None:
     Return None for other targets. A class that an image lacks has no centre, which is not a number.
     """
     if targets.is_floating_point():
-        flat = targets.flatten(1).float().cpu()
+        flat = targets[:, None].flatten(1).float().cpu()
         kinds = flat.unique().numel()
         return flat if 1 < flat.size(1) <= _COLUMNS and kinds > flat.size(0) else None
     if targets.dim() != _MAP_DIMS or targets.size(-1) < _SIDE:
