@@ -284,6 +284,7 @@ class Watch:
                     loss.place,
                     loss.is_direct,
                     self._is_whole(loss),
+                    id(loss.targets) in self.noise,
                 )
                 for loss in self.loss_calls
                 if loss.call is call
