@@ -63,6 +63,8 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "inputs": ("pipeline", "data"),
     "inputs/own-statistics": ("pipeline", "deployment"),
     "evaluation": ("evaluation",),
+    "evaluation/trains-on-validation": ("loop",),
+    "evaluation/trains-in-each-phase": ("loop",),
     "symmetry": ("model",),
     "layers": ("model",),
     "replicas": ("loop",),

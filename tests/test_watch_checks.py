@@ -1019,6 +1019,8 @@ LOOKALIKES: dict[str, tuple[str, Edits]] = {
         ),
     ),
     "modes/own-train-unused": (CLASSES, FAULTS["modes/own-train-unused"][1][:1]),
+    # Noise that is drawn anew in each update cannot be learned by heart.
+    "overfit/stalls": (DIFFUSION, (("share = torch.rand(64, 1)", "share = 0.99 + 0.009 * torch.rand(64, 1)"),)),
     # The size of a spot does not change with a flip.
     "pairs/positions-stay": (
         POINTS,
