@@ -46,6 +46,7 @@ AREAS: Mapping[str, tuple[Area, ...]] = {
     "flow": ("model",),
     "graphs": ("loop", "loss"),
     "modes": ("loop", "evaluation"),
+    "modes/own-train-unused": ("model", "loop"),
     "dropout": ("model",),
     "batch-norm": ("model",),
     "batch-norm/not-copied": ("loop",),
