@@ -100,7 +100,8 @@ class LossCall:
 class KeptLoss:
     """A copy of the targets of a loss, for probes. Fields are as in `LossCall`.
 
-    is_whole: whether the update was made for this loss alone.
+    is_whole: whether the update was made for this loss alone. is_drawn: whether the targets are random numbers, which
+    are others in each update.
     """
 
     name: str
@@ -109,6 +110,7 @@ class KeptLoss:
     place: Place
     is_direct: bool = False
     is_whole: bool = False
+    is_drawn: bool = False
 
 
 @dataclass(eq=False)

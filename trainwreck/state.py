@@ -307,6 +307,7 @@ class Watch:
                     loss.place,
                     loss.is_direct,
                     self._is_whole(loss),
+                    id(loss.targets) in self.noise,
                 )
                 for loss in self.loss_calls
                 if loss.call is call
@@ -323,7 +324,7 @@ class Watch:
         roots = [root for one in self.backwards for root in one.roots]
         if len(roots) != 1 or roots[0].numel() != 1 or loss.value.numel() != 1:
             return False
-        value = float(loss.value)
+        value = float(loss.value.detach())
         return abs(float(roots[0]) / self.scale - value) <= _CLOSE * abs(value)
 
     def _trial(self, trial: Trial) -> Any:

@@ -94,8 +94,15 @@ class Overfit(Check):
             self.tell("hardly-learns", text, _RATE)
         elif high[1] < BETTER * own[1]:
             self.tell("rate-too-low", text, _RATE)
-        elif min(own[1], low[1], high[1]) > STALLS * own[0] or self._is_guess(min(own[1], low[1], high[1])):
+        elif not self._are_drawn() and self._stalls(own[0], min(own[1], low[1], high[1])):
             self.tell("stalls", text, "labels, loss or network")
+
+    def _are_drawn(self) -> bool:
+        """Return whether targets are random numbers, as in a diffusion model: the batch has other targets each time."""
+        return any(loss.is_drawn for kept in self.watch.kept.values() for loss in kept.losses)
+
+    def _stalls(self, first: float, best: float) -> bool:
+        return best > STALLS * first or self._is_guess(best)
 
     def _is_guess(self, loss: float) -> bool:
         """Return whether a loss is hardly better than the answer that is best for all examples of the batch alike."""
