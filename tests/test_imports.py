@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 # Packages and single modules in order. Each imports only from entries before it, and from itself.
 FLOORS = {
     "trainwreck": (
-        "usage patience terminal places finding settings program source trees constant answers events guard trial state"
+        "usage patience terminal places finding settings program source trees constant answers agreement events guard"
+        " trial state"
         " check hooks checks catalogue selection baseline show formats page explain session training runs notebook"
         " pytest_plugin lightning transformers child command __main__"
     ),
