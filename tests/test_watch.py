@@ -156,7 +156,12 @@ def test_a_training_that_is_too_large_gets_no_trials(
 ) -> None:
     made: list[Trial] = []
     monkeypatch.setattr("trainwreck.state.MOST_COPIED", largest)
-    monkeypatch.setattr("trainwreck.state.begin_trial", lambda trial, step: made.append(trial) or {})
+
+    def note(trial: Trial, step: int) -> dict[str, float]:
+        made.append(trial)
+        return {"step": step}
+
+    monkeypatch.setattr("trainwreck.state.begin_trial", note)
     with trainwreck.watch(quiet=True, select=["overfit", "metric"]) as watch:
         main_of(LOOP, tmp_path)()
     assert [one.name for one in watch.findings] == (["overfit/left-out"] if largest == 1 else [])
