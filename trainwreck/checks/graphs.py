@@ -29,6 +29,7 @@ class Graphs(Check):
             "advice",
             "The graphs of earlier losses stay in memory, so memory grows with each update.",
             "Add up loss.item() or loss.detach(), not the loss.",
+            "losses_kept",
         ),
         "cut": Outcome(
             "alarm",
