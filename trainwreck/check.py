@@ -32,6 +32,10 @@ class Check:
         self.watch = watch
         self.findings: dict[str, Finding] = {}
 
+    def handles(self, event: str) -> bool:
+        """Return whether the check has a handler of its own for an event."""
+        return getattr(type(self), event) is not getattr(Check, event)
+
     def tell(self, outcome: str, text: str, place: Place | str | None = None) -> None:
         """Report an outcome, at most once: with the values that decided, and by default at the running line."""
         if outcome not in self.findings:

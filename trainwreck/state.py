@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from trainwreck.agreement import Agreement
-from trainwreck.check import Check
 from trainwreck.events import (
     AnyOptimizer,
     BackwardPass,
@@ -55,6 +54,9 @@ class Listener(Protocol):
     @property
     def name(self) -> str:
         """The name of the check in findings."""
+
+    def handles(self, event: str) -> bool:
+        """Return whether the check does something at an event."""
 
     def trials(self) -> Generator[Trial | Probe, Any, None]:
         """Yield trials and probes, and get their answers."""
@@ -184,8 +186,7 @@ class Watch:
     def _listeners_of(self, event: str) -> list[Listener]:
         """Return the checks with a handler of their own for an event. Some events come a thousand times an update."""
         if event not in self._listeners:
-            none = getattr(Check, event, None)
-            self._listeners[event] = [one for one in self.checks if getattr(type(one), event) is not none]
+            self._listeners[event] = [check for check in self.checks if check.handles(event)]
         return self._listeners[event]
 
     # What the hooks report.
