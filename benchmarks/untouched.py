@@ -4,10 +4,11 @@
 
 `bench_unharmed` starts this file in the folder of the program. The random numbers are seeded first, because many
 programs set no seed. The program ends with its 24th update, or by itself. RESULT gets a JSON object: `updates`, the
-`digest` of all weights that an optimizer updated and of the states of the random generators, the processor `seconds` of
-the watched updates and of the `later` ones, and the largest `memory` of the process in MB.
+`digest` of all weights that an optimizer updated (or of all, if none did) and of the states of the random generators,
+the processor `seconds` of the watched updates and of the `later` ones, and the largest `memory` of the process in MB.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -51,10 +52,12 @@ class Record:
     def write(self) -> None:
         """Write the result."""
         digest = hashlib.sha256()
-        for optimizer in self._optimizers.values():
-            for group in optimizer.param_groups:
-                for parameter in group["params"]:
-                    digest.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        groups = [group for optimizer in self._optimizers.values() for group in optimizer.param_groups]
+        if groups:
+            digests = [_digest_of(parameter) for group in groups for parameter in group["params"]]
+        else:  # the script updates its weights itself
+            digests = sorted(_digest_of(one) for one in gc.get_objects() if isinstance(one, torch.nn.Parameter))
+        digest.update(b"".join(digests))
         numpy_state: Any = np.random.get_state(legacy=True)
         digest.update(
             torch.get_rng_state().numpy().tobytes() + numpy_state[1].tobytes() + repr(numpy_state[2]).encode()
@@ -70,6 +73,11 @@ class Record:
             "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         }
         self._result.write_text(json.dumps(result), encoding="utf-8")
+
+
+def _digest_of(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().view(-1)
+    return hashlib.sha256(flat.view(torch.uint8).numpy().tobytes()).digest()
 
 
 def main() -> None:
