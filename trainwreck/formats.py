@@ -10,7 +10,7 @@ from urllib.parse import quote
 from trainwreck import __version__
 from trainwreck.catalogue import OUTCOMES, outcome_of
 from trainwreck.finding import Finding, Outcome, Report
-from trainwreck.show import report_lines
+from trainwreck.show import practise_command, report_lines
 
 Format = Literal["text", "json", "sarif", "github"]
 
@@ -125,7 +125,7 @@ def _message(finding: Finding) -> str:
 
 
 def _help(outcome: Outcome) -> str:
-    practise = f"\nPractise: make exercise BREAK={outcome.exercise}" if outcome.exercise else ""
+    practise = f"\nPractise: {command}" if (command := practise_command(outcome)) else ""
     return f"Fix: {outcome.cure}{practise}"
 
 

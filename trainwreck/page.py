@@ -10,6 +10,7 @@ from trainwreck import __version__
 from trainwreck.catalogue import outcome_of
 from trainwreck.finding import Finding, Report
 from trainwreck.places import Place
+from trainwreck.show import practise_command
 from trainwreck.source import source_lines
 
 _AROUND = 4  # lines of source before and after the line of a finding
@@ -142,8 +143,8 @@ def _article(finding: Finding) -> str:
         ("Where", escape(f"{place} ({finding.when})")),
         ("Fix", escape(outcome.cure)),
     ]
-    if outcome.exercise:
-        rows.append(("Practise", _element("code", f"make exercise BREAK={outcome.exercise}")))
+    if practise := practise_command(outcome):
+        rows.append(("Practise", _element("code", practise)))
     listed = "\n".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
     source = _source(place) if place.line else ""
     return _fill(_FINDING, {"rows": listed, "source": source}, level=finding.level, name=finding.name,

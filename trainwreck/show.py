@@ -20,11 +20,16 @@ def outcome_lines(name: str, outcome: Outcome, width: int | None, middle: Iterab
     """Yield the lines of a paragraph for an outcome, with other lines between its meaning and its cure."""
     yield f"{outcome.level}: {name}"
     yield from wrap(outcome.meaning, width, "  ", "  ")
-    practise = outcome.exercise and find_spec("harness") is not None  # the course, in whose folder `make` works
-    last = [f"Practise: make exercise BREAK={outcome.exercise}"] if practise else []
-    for line in (*middle, f"Fix: {outcome.cure}", *last):
+    practise = practise_command(outcome)
+    for line in (*middle, f"Fix: {outcome.cure}", *([f"Practise: {practise}"] if practise else [])):
         yield from wrap(line, width, "  ", "    ")
     yield ""
+
+
+def practise_command(outcome: Outcome) -> str:
+    """Return the command that starts the exercise about an outcome, or "" without one, or without the course."""
+    is_installed = find_spec("harness") is not None  # the course, in whose folder `make` works
+    return f"make exercise BREAK={outcome.exercise}" if outcome.exercise and is_installed else ""
 
 
 def report_lines(report: Report, width: int | None = None) -> Iterator[str]:
