@@ -79,14 +79,17 @@ class Overfit(Check):
             return
         if own[1] < LEARNS * own[0]:
             if low[1] < FAR * own[1]:
-                text = f"one batch: loss {own[0]:.3g} to {own[1]:.3g}; at a tenth of the rate to {low[1]:.3g}"
+                text = (
+                    f"one batch, {_STEPS} times: loss {own[0]:.3g} to {own[1]:.3g}; at a tenth of the rate {low[1]:.3g}"
+                )
                 self.tell("rate-too-high", text, _RATE)
             return
         high = _ends((yield self._trial(10.0)))
         if high is None:
             return
         text = (
-            f"one batch: loss {own[0]:.3g} to {own[1]:.3g}; tenth of the rate: {low[1]:.3g}; ten times: {high[1]:.3g}"
+            f"one batch, {_STEPS} times: loss {own[0]:.3g} to {own[1]:.3g}; tenth of the rate: {low[1]:.3g};"
+            f" ten times: {high[1]:.3g}"
         )
         if not own[1] <= low[1] / BETTER:
             self.tell("rate-too-high", text, _RATE)

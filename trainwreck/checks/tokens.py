@@ -51,7 +51,7 @@ class Tokens(Check):
         "sees-padding": Outcome(
             "advice",
             "The outputs for a text change with the padding behind it, so they depend on the other texts of the batch.",
-            "Give an attention a mask of the padding, and a recurrent layer packed sequences.",
+            "Give an attention a mask of the padding, a recurrent layer packed sequences, and a mean the tokens alone.",
             "padding_mask_missing",
         ),
         "counts-padding": Outcome(
@@ -115,7 +115,11 @@ def _look_at_padding(
     padding = padding if padding is not None else _ends_of(tokens, ignored)
     if padding is not None and not is_random and (share := _share_of_padding(kept, tokens, padding)) > PADDING:
         place = Place(f"the forward pass of {type(kept.network).__name__}, or the mask that it gets")
-        yield "sees-padding", f"{share:.2g} of the spread of the outputs", place
+        yield (
+            "sees-padding",
+            f"without the padding, outputs change by {share:.2g} standard deviations of all outputs",
+            place,
+        )
 
 
 def _losses_of(kept: KeptCall, tokens: Tensor) -> Iterator[tuple[KeptLoss, Tensor, Tensor]]:

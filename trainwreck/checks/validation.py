@@ -51,7 +51,7 @@ class Validation(Check):
         "shared-examples": Outcome(
             "advice",
             "Some examples of validation are also examples of training.",
-            "Look for duplicates before the split.",
+            "Look for duplicates before the split, and for parts of the data that overlap.",
             "oversampled_before_split",
         ),
         "shared-windows": Outcome(
@@ -204,7 +204,7 @@ class Validation(Check):
             share, repeated = min(shares)
             # Where few different examples exist, training has many of them several times.
             outcome = "same-examples" if share > MOST and repeated < share / 2 else "shared-examples"
-            yield outcome, f"{share:.0%} of {_EXAMPLES} or fewer examples", Place("where the data is split")
+            yield outcome, f"{share:.0%} of the examples that were compared", Place("where the data is split")
 
 
 def _base_of(loader: Any) -> Any:
