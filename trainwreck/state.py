@@ -342,6 +342,7 @@ class Watch:
         trial = self.trial
         return {
             "losses": self.losses[trial.first_step if trial is not None else 0 :],
+            "optimizers": len(self.optimizers),
             "targets_vary": str(self.targets_vary or ""),
             "compared": self.compared,
             "agreement": self.agreement.counts(),

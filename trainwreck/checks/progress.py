@@ -97,8 +97,8 @@ class Progress(Check):
             return
         answer = (yield Trial(steps=steps, seconds=_SECONDS)) or {}
         losses = answer.get("losses", [])
-        # Without a loader, the script may end before.
-        if len(losses) < (steps if length else _LEAST_STEPS):
+        # Without a loader, the script may end before. It may also go on with another training.
+        if len(losses) < (steps if length else _LEAST_STEPS) or answer["optimizers"] > 1:
             return
         third = len(losses) // 3
         before, last = sum(losses[-2 * third : -third]) / third, sum(losses[-third:]) / third
