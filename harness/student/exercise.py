@@ -194,10 +194,18 @@ def judge_attempt(workspace: Workspace, say: "SayItem" = lambda item: None) -> "
     recipe, fixed = workspace.exercise, workspace.run_folder("fixed")
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
-    if recipe.is_case and before.read_bytes() == after.read_bytes():
-        return keep_attempt(workspace, [])  # a verdict would reveal whether this case is broken at all
     examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
-    attempt = keep_attempt(workspace, judge(recipe, workspace.settings, records, examined, say))
+    if recipe.is_case and before.read_bytes() == after.read_bytes():
+        # A verdict would reveal whether this case is broken at all. But a fault may leave the log as it is, and its fix
+        # counts.
+        criteria = [] if recipe.course is not None else judge(recipe, workspace.settings, records, examined)
+        if recipe.is_healthy or not criteria or not all(item.reached for item in criteria):
+            return keep_attempt(workspace, [])
+        for item in criteria:
+            say(item)
+    else:
+        criteria = judge(recipe, workspace.settings, records, examined, say)
+    attempt = keep_attempt(workspace, criteria)
     if attempt.fixed and not recipe.is_healthy:  # a sound run needs a claim, not an edit
         note_solved(workspace.folder, recipe.causes, attempt.number)
     return attempt
