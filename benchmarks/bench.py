@@ -42,7 +42,7 @@ from harness.run.settings import RunSettings
 
 PLAIN = (Path(__file__).with_name("plain_mlp.py"),)
 RECIPE = "huge_lr"  # plain_mlp.py contains the broken run of this recipe without the harness
-SLOWEST = "around_the_wrapper"  # its run and its verdict take the most processor time of all experiments
+SLOWEST = "around_the_wrapper"  # it trains twice, in two processes; only three experiments were compared
 Seconds = Mapping[str, Sequence[float]]
 Measured = Callable[[int], Row]  # measures a benchmark in the given number of rounds
 

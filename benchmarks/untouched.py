@@ -5,7 +5,7 @@
 `bench_unharmed` starts this file in the folder of the program. The random numbers are seeded first, because many
 programs set no seed. The program ends with its 24th update, or by itself. RESULT gets a JSON object: `updates`, the
 `digest` of all weights that an optimizer updated (or of all, if none did) and of the states of the random generators,
-the processor `seconds` of the watched updates and of the `later` ones, and the largest `memory` of the process in MB.
+the processor `seconds` of a watched update and of a `later` one, and the largest `memory` of the process in MB.
 """
 
 import gc
@@ -64,15 +64,19 @@ class Record:
         )
         digest.update(repr(random.getstate()).encode())
         # The first update of a process makes many one-time steps. The trials come with the last watched update.
-        times, middle = self._times, DEFAULT_STEPS - 1
+        watched, later = self._times[: DEFAULT_STEPS - 1], self._times[DEFAULT_STEPS:]
         result = {
-            "updates": len(times),
+            "updates": len(self._times),
             "digest": digest.hexdigest(),
-            "seconds": times[middle - 1] - times[0] if len(times) > middle else None,
-            "later": times[-1] - times[middle + 1] if len(times) == LAST else None,
+            "seconds": _mean_of_gaps(watched) if later else None,
+            "later": _mean_of_gaps(later) if len(self._times) == LAST else None,
             "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         }
         self._result.write_text(json.dumps(result), encoding="utf-8")
+
+
+def _mean_of_gaps(times: list[float]) -> float:
+    return (times[-1] - times[0]) / (len(times) - 1)
 
 
 def _digest_of(tensor: torch.Tensor) -> bytes:

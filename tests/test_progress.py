@@ -4,14 +4,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from helpers.made_up_runs import make_workspace
+from helpers.made_up_runs import complete_run, make_workspace
 
+from harness.recipes.mysteries import load_hidden, mystery_name
+from harness.run.settings import RunSettings
 from harness.student import goal
 from harness.student.exercise import judge_attempt
 from harness.student.goal import GoalItem
 from harness.student.overview import list_exercises, show_progress
 from harness.student.solution import question_before
 from harness.workspace.progress import note_begin, note_explained, note_progress, note_score, note_solved, progress_of
+from harness.workspace.workspace import create_workspace
 
 Capture = pytest.CaptureFixture[str]
 
@@ -38,6 +41,29 @@ def test_only_a_fix_solves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     judge_attempt(workspace)
     assert progress_of(workspace.folder).solved == solved, "a later experiment changes nothing"
     assert question_before(workspace.exercise, workspace.folder) == "", "verify has shown the solution"
+
+
+@pytest.mark.parametrize(
+    ("is_healthy", "reached", "is_judged"), [(False, True, True), (False, False, False), (True, True, False)]
+)
+def test_an_edit_of_a_case_that_leaves_the_log_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_healthy: bool, reached: bool, is_judged: bool
+) -> None:
+    """It counts if it fixes the case. Otherwise no verdict tells whether the case is broken at all."""
+    names = (mystery_name(1, number) for number in range(1, 100))
+    name = next(name for name in names if load_hidden(name).is_healthy == is_healthy)
+    workspace = create_workspace(
+        tmp_path, name, load_hidden(name).broken_source(), RunSettings(seed=42, dataset="digits")
+    )
+    for run, source in (("broken", load_hidden(name).broken_source()), ("fixed", "edited = True\n")):
+        complete_run(workspace.run_folder(run), run, source)
+    workspace.experiment.write_text("edited = True\n")
+    judged(monkeypatch, reached=reached)
+    said: list[GoalItem] = []
+    attempt = judge_attempt(workspace, said.append)
+    assert attempt is not None
+    assert bool(attempt.criteria) == bool(said) == is_judged
+    assert (progress_of(workspace.folder).solved is not None) == is_judged
 
 
 def test_the_time_runs_from_the_first_start_to_the_first_fix(tmp_path: Path) -> None:
