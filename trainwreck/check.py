@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from trainwreck.state import Watch
     from trainwreck.trial import Probe, Trial
 
+_MOST_LINES = 8  # of one outcome that are reported
+
 
 class Check:
     """One property of sound training, seen from the events of a watched script.
@@ -30,18 +32,19 @@ class Check:
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
-        self.findings: dict[str, Finding] = {}
+        self.findings: dict[tuple[str, Place | None], Finding] = {}  # by outcome, and by the line if it has one
 
     def handles(self, event: str) -> bool:
         """Return whether the check has a handler of its own for an event."""
         return getattr(type(self), event) is not getattr(Check, event)
 
     def tell(self, outcome: str, text: str, place: Place | str | None = None) -> None:
-        """Report an outcome, at most once: with the values that decided, and by default at the running line."""
-        if outcome not in self.findings:
-            where = here() if place is None else Place(place) if isinstance(place, str) else place
+        """Report an outcome, once for each line: with the values that decided, and by default at the running line."""
+        where = here() if place is None else Place(place) if isinstance(place, str) else place
+        key = outcome, where if where.line else None
+        if key not in self.findings and sum(told == outcome for told, _ in self.findings) < _MOST_LINES:
             level = self.outcomes[outcome].level
-            self.findings[outcome] = Finding(self.name, outcome, level, text, where, self.watch.step)
+            self.findings[key] = Finding(self.name, outcome, level, text, where, self.watch.step)
 
     # The events, in the order of a training step.
 

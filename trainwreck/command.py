@@ -4,12 +4,12 @@ import argparse
 import importlib
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from trainwreck import __version__
-from trainwreck.finding import DEFAULT_STEPS, LEVELS, Finding, Report
+from trainwreck.finding import DEFAULT_STEPS, Finding, Report, by_level
 from trainwreck.places import Place
 from trainwreck.runs import watch_script
 from trainwreck.settings import Settings, read_settings
@@ -20,6 +20,7 @@ from trainwreck.usage import UsageError, did_you_mean
 
 _ALARM, _USAGE, _FAULT, _INTERRUPTED = 1, 2, 3, 130
 _PROGRAM = "python -m trainwreck"
+_FEWEST = 24  # updates, of which the second half is enough for a trial
 
 
 def main(arguments: list[str]) -> int:
@@ -69,7 +70,7 @@ def _watch(options: argparse.Namespace) -> int:
     if found is None:
         print_message("The watched process ended without a result.", sys.stderr)
         return _FAULT
-    findings = sorted(map(_to_finding, found["findings"]), key=lambda finding: LEVELS.index(finding.level))
+    findings = by_level(map(_to_finding, found["findings"]))
     kept = selection.keep(findings, options.script)
     new = baseline.drop_known(kept.findings, options.script)
     report = Report(
@@ -82,11 +83,18 @@ def _watch(options: argparse.Namespace) -> int:
         known=len(kept.findings) - len(new),
         losses=found["losses"],
     )
-    _show(report, kept.remarks, options)
+    _show(report, [*kept.remarks, *_short_of_updates(found, steps)], options)
     strict = settings.strict if options.strict is None else options.strict
     if found.get("interrupted"):
         return _INTERRUPTED
     return _status(report, ("alarm", "advice") if strict else ("alarm",), options.write_baseline)
+
+
+def _short_of_updates(found: dict[str, Any], steps: int) -> Iterator[str]:
+    """Yield a remark if the script ended before the watch did, so that its loop could not go on in trials."""
+    made = found["steps"]
+    if _FEWEST <= made < steps and not found["failure"]:
+        yield f"The script made {made} updates, so no trial could follow update {steps}: try --steps {made // 2}."
 
 
 def _say(sentence: str) -> None:

@@ -141,11 +141,13 @@ class BackwardPass:
 class SchedulerUse:
     """How the script uses one scheduler of learning rates.
 
-    steps: the number of updates before each of its steps. The step of its constructor does not count.
+    place: where it was made, or else made a step first. stepped_at: where it made its latest step. steps: the number of
+    updates before each of its steps. The step of its constructor does not count.
     """
 
     scheduler: Any
     place: Place
+    stepped_at: Place
     steps: list[int] = field(default_factory=list)
 
 

@@ -1,6 +1,6 @@
 """The records of a result: a finding, its level, the outcomes that a check can have, and the report of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -18,13 +18,15 @@ class Outcome:
 
     level: "alarm" if a sound training cannot have this outcome, "advice" for statistics and for what is legal but odd,
     "note" for a remark. meaning: the explanation, in a sentence. cure: the usual repair. exercise: the exercise of the
-    suite that teaches this fault, or "".
+    suite that teaches this fault, or "". symptom: whether many faults have this outcome, so that it may be the
+    consequence of another one.
     """
 
     level: Level
     meaning: str
     cure: str
     exercise: str = ""
+    symptom: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Finding:
         return asdict(self)
 
 
+def by_level(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings in another order: alarms first, then advice, then notes."""
+    return sorted(findings, key=lambda finding: LEVELS.index(finding.level))
+
+
 @dataclass(frozen=True)
 class Report:
     """The result of watching one script. Text, pages and files for other programs are views of it.
@@ -85,7 +92,7 @@ class Report:
         """Return the last line of a report, which counts the findings of each level."""
         words = []
         for level in LEVELS:
-            count = sum(one.level == level for one in self.findings)
+            count = len({one.name for one in self.findings if one.level == level})  # several lines may have one outcome
             plural = "s" if count > 1 and level != "advice" else ""
             words += [f"{count} {level}{plural}"] if count else []
         words += [

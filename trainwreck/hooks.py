@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import re
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -144,6 +145,8 @@ class Hooks:
         self._wrap(builtins, "print", self._print)
         for module in (torch, torch.random):
             self._wrap(module, "manual_seed", self._seed)
+        self._wrap(Optimizer, "__init__", self._make_optimizer)
+        self._wrap(warnings, "showwarning", self._show_warning)
         self._wrap(nn.Module, "load_state_dict", self._load)
         self._wrap(nn.Module, "state_dict", self._state)
         self._wrap(torch.optim.swa_utils.AveragedModel, "update_parameters", self._average)
@@ -421,6 +424,25 @@ class Hooks:
             return result
 
         return gradient
+
+    def _make_optimizer(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        def init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+            old(optimizer, *args, **kwargs)
+            if self.sees:
+                self.watch.made_at[optimizer] = here()
+
+        return init
+
+    def _show_warning(self, old: Callable[..., Any]) -> Callable[..., Any]:
+        """Let a warning about the caller of a function of torch name the script, and not the hook around it."""
+
+        def show(message: Any, category: Any, filename: str, lineno: int, *more: Any, **kwargs: Any) -> None:
+            place = here() if filename == __file__ else None
+            if place is not None and place.line:
+                filename, lineno = place.file, place.line
+            old(message, category, filename, lineno, *more, **kwargs)
+
+        return show
 
     def _before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self.sees:

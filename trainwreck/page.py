@@ -10,7 +10,7 @@ from trainwreck import __version__
 from trainwreck.catalogue import outcome_of
 from trainwreck.finding import Finding, Report
 from trainwreck.places import Place
-from trainwreck.show import practise_command
+from trainwreck.show import CONSEQUENCE, grouped, practise_command
 from trainwreck.source import source_lines
 
 _AROUND = 4  # lines of source before and after the line of a finding
@@ -97,7 +97,7 @@ def page(report: Report) -> str:
     The same report and the same source give the same page.
     """
     parts = [_trouble(f"{report.script} failed", report.failure)] if report.failure else []
-    parts += [loss_curve(report.losses), *map(_article, report.findings)]
+    parts += [loss_curve(report.losses), *(_article(*group) for group in grouped(report.findings))]
     parts += [
         _trouble(f"The check {name} failed and was left out; this is a bug in trainwreck", error)
         for name, error in report.errors.items()
@@ -135,12 +135,14 @@ def _strokes(losses: Sequence[float], least: float, most: float) -> Iterator[str
         yield f"M{' L'.join(f'{x:.2f} {y:.2f}' for x, y in points)}" + "h0" * (len(points) == 1)
 
 
-def _article(finding: Finding) -> str:
+def _article(finding: Finding, others: Sequence[Finding], is_consequence: bool) -> str:
     outcome = outcome_of(finding)
     place = finding.place
     rows = [
         ("Found", escape(finding.text)),
         ("Where", escape(f"{place} ({finding.when})")),
+        *(("Also", escape(f"{other.place}: {other.text}")) for other in others),
+        *([("Note", CONSEQUENCE)] if is_consequence else []),
         ("Fix", escape(outcome.cure)),
     ]
     if practise := practise_command(outcome):

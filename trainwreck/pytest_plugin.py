@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trainwreck.finding import DEFAULT_STEPS, Finding, Report
+from trainwreck.finding import DEFAULT_STEPS, Finding, Report, by_level
 from trainwreck.places import Place
 
 
@@ -111,4 +111,4 @@ def _watch_script(script: Path, arguments: Sequence[Any], steps: int) -> tuple[W
     findings = [
         Finding(place=Place(**one["place"]), **{name: one[name] for name in names}) for one in found["findings"]
     ]
-    return Watched(findings, found["steps"]), found["errors"]
+    return Watched(by_level(findings), found["steps"]), found["errors"]

@@ -109,11 +109,17 @@ def _run_further(
         say(f"Running it with short epochs, for at most {_SECONDS:.0f} seconds.")
         plan = Plan(steps, wanted, batches=_BATCHES, seconds=_SECONDS, more=_MORE)
         short = _run(plan, script, arguments, quiet=True, fork=fork)
-        known = {(one["check"], one["outcome"]) for one in found["findings"]}
         if short is not None:
-            new = [one for one in short["findings"] if (one["check"], one["outcome"]) not in known]
+            known = set(map(_identity, found["findings"]))
+            new = [one for one in short["findings"] if _identity(one) not in known]
             found["findings"] += [one | {"step": None} for one in new]
             found["errors"] = {**short["errors"], **found["errors"]}
+
+
+def _identity(finding: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what two runs have in common of a finding: its outcome, and its line if it has one."""
+    place = finding["place"]
+    return finding["check"], finding["outcome"], *((place["file"], place["line"]) if place["line"] else ())
 
 
 def _compare(first: list[float], second: list[float]) -> list[dict[str, Any]]:

@@ -7,13 +7,26 @@ from trainwreck.catalogue import outcome_of
 from trainwreck.finding import Finding, Outcome, Report
 from trainwreck.terminal import wrap
 
+CONSEQUENCE = "An alarm may be the cause of this: repair the alarms first."
+
 
 def text_lines(findings: Iterable[Finding], width: int | None = None) -> Iterator[str]:
     """Yield the lines of a paragraph for each finding: what, the values, the line, what to do, and an exercise."""
-    for finding in findings:
-        outcome = outcome_of(finding)
+    for finding, others, is_consequence in grouped(findings):
         middle = [f"Found: {finding.text}.", f"Where: {finding.place} ({finding.when})"]
-        yield from outcome_lines(finding.name, outcome, width, middle)
+        middle += [f"Also: {other.place}: {other.text}." for other in others]
+        middle += [CONSEQUENCE] * is_consequence
+        yield from outcome_lines(finding.name, outcome_of(finding), width, middle)
+
+
+def grouped(findings: Iterable[Finding]) -> Iterator[tuple[Finding, list[Finding], bool]]:
+    """Yield the first finding of each outcome, those at other lines, and whether an alarm may be its cause."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.name, []).append(finding)
+    has_alarm = any(first.level == "alarm" for first, *_ in groups.values())
+    for first, *others in groups.values():
+        yield first, others, has_alarm and first.level != "alarm" and outcome_of(first).symptom
 
 
 def outcome_lines(name: str, outcome: Outcome, width: int | None, middle: Iterable[str] = ()) -> Iterator[str]:

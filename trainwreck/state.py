@@ -27,7 +27,7 @@ from trainwreck.events import (
     SchedulerUse,
     first_entries,
 )
-from trainwreck.finding import DEFAULT_STEPS, LEVELS, Finding
+from trainwreck.finding import DEFAULT_STEPS, Finding, by_level
 from trainwreck.places import Place
 from trainwreck.trees import clone, tensors
 from trainwreck.trial import MOST_COPIED, Probe, Trial, begin_trial, can_fork, is_alone, run_probe
@@ -49,7 +49,7 @@ _ANSWERS = {
 class Listener(Protocol):
     """A check, as a watch sees it: it also has a handler for each event, named like the event."""
 
-    findings: dict[str, Finding]
+    findings: dict[tuple[str, Place | None], Finding]
 
     @property
     def name(self) -> str:
@@ -86,6 +86,7 @@ class Watch:
         self.parameters: dict[int, ParameterState] = {}
         self.loaders: dict[int, LoaderUse] = {}
         self.schedulers: dict[int, SchedulerUse] = {}
+        self.made_at: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()  # optimizers, and their lines
         self.scale = 1.0  # the factor of an enabled GradScaler
         self.calls: list[ModelCall] = []
         self.loss_calls: list[LossCall] = []
@@ -119,8 +120,7 @@ class Watch:
     @property
     def findings(self) -> list[Finding]:
         """All findings: alarms first, then advice, then notes."""
-        found = [finding for check in self.checks for finding in check.findings.values()]
-        return sorted(found, key=lambda finding: LEVELS.index(finding.level))
+        return by_level(finding for check in self.checks for finding in check.findings.values())
 
     @property
     def is_over(self) -> bool:
@@ -155,6 +155,20 @@ class Watch:
                 if own is parameter:
                     return f"{type(network).__name__}.{name}"
         return f"a tensor of shape {tuple(parameter.shape)}"
+
+    def place_of(self, optimizer: AnyOptimizer) -> Place:
+        """Return the line that made an optimizer, or a place in words if that was before the watch."""
+        known = None if isinstance(optimizer, HandMadeOptimizer) else self.made_at.get(optimizer)
+        return known or Place("where the optimizer is made")
+
+    def place_of_owner(self, parameter: Tensor | None = None) -> Place:
+        """Return the line that made the optimizer of a parameter, or the only optimizer."""
+        those = [
+            optimizer
+            for optimizer in self.optimizers.values()
+            if parameter is None or any(one is parameter for one in parameters_of(optimizer))
+        ]
+        return self.place_of(those[0]) if len(those) == 1 else Place("where the optimizers are made")
 
     def owned(self) -> dict[int, Tensor]:
         """Return the tensors of all optimizers that made a step, by `id`."""
@@ -236,7 +250,8 @@ class Watch:
 
     def scheduler_stepped(self, scheduler: Any, place: Place) -> None:
         """Note a step of a scheduler."""
-        use = self.schedulers.setdefault(id(scheduler), SchedulerUse(scheduler, place))
+        use = self.schedulers.setdefault(id(scheduler), SchedulerUse(scheduler, place, place))
+        use.stepped_at = place
         if getattr(scheduler, "_step_count", 2) > 1:  # its constructor makes the first step
             use.steps.append(self.step)
             self.emit("on_schedule", use)

@@ -105,7 +105,7 @@ class Training:
         if self.train_step is not None:
             _call(self.train_step, (self.models, self.optimizers), batch)
             return
-        inputs, targets = batch
+        inputs, targets = _pair(batch)
         self.optimizers.zero_grad()
         loss = self._loss(inputs, targets)
         loss.backward()
@@ -128,8 +128,8 @@ class Training:
         elif self.loss_fn is not None and isinstance(self.models, nn.Module):
             self.models.eval()
             with torch.no_grad():
-                for inputs, targets in batches:
-                    self._loss(inputs, targets)
+                for batch in batches:
+                    self._loss(*_pair(batch))
         for module, mode in modes:
             module.training = mode
 
@@ -213,6 +213,18 @@ def assert_sound(
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise Unsound(f"frozen parameters have changed: {', '.join(names[:_SHOWN])}{more}")
     return state.findings
+
+
+def _pair(batch: Any) -> tuple[Any, Any]:
+    """Return the two parts of a batch for the default step. Raises `UsageError` if it has others."""
+    count = len(batch) if isinstance(batch, tuple | list) else 1
+    if count != 2:
+        parts = f"{count} parts" if isinstance(batch, tuple | list) else f"a {type(batch).__name__}"
+        raise UsageError(
+            f"Training: a batch is {parts}, and the default step takes pairs of inputs and targets;"
+            " give train_step (and evaluate, with validation)"
+        )
+    return batch[0], batch[1]
 
 
 def _batches(given: Iterable[Any], *, default: bool) -> Iterable[Any]:

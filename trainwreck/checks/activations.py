@@ -37,6 +37,7 @@ class Activations(Check):
             "Most units of a layer are 0 for all examples of the batch, so they get no gradient.",
             "Lower the learning rate, and look at the first biases and at the scale of the inputs.",
             "dead_relu_bias",
+            symptom=True,
         ),
         "saturated": Outcome(
             "advice",

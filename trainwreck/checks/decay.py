@@ -44,9 +44,9 @@ class Decay(Check):
                 continue
             if isinstance(optimizer, torch.optim.AdamW | torch.optim.SGD) and decay * rate > STRONG:
                 text = f"{kind}: {decay:g} times the learning rate {rate:g} is {decay * rate:.2g} in each update"
-                self.tell("strong", text, "where the optimizer gets its weight_decay")
+                self.tell("strong", text, self.watch.place_of(optimizer))
             if type(optimizer) is torch.optim.Adam and not group.get("decoupled_weight_decay"):
-                self.tell("inside-adam", f"weight_decay {decay:g}", "where the optimizer is made")
+                self.tell("inside-adam", f"weight_decay {decay:g}", self.watch.place_of(optimizer))
 
 
 def _number(value: Any) -> float:

@@ -33,11 +33,13 @@ class Flow(Check):
             "The gradient of a layer is tiny beside the gradients of other layers, so the layer does not learn.",
             "Use other activations, normalization or residual connections, and look at the first weights.",
             "vanishing_sigmoid",
+            symptom=True,
         ),
         "exploding": Outcome(
             "advice",
             "The gradients are very long beside the weights.",
             "Clip the gradients, scale the targets or the loss, and look at the first weights.",
+            symptom=True,
         ),
     }
 

@@ -22,7 +22,6 @@ from trainwreck.trial import MOST_COPIED, Trial
 LEARNS, STALLS, BETTER, FAR, SLOW, GUESS = 0.5, 0.95, 0.6, 0.3, 0.95, 0.85
 LEARNT = 0.1  # of the first loss: the training has learned all before the trial
 _STEPS, _LEAST = 50, 8
-_RATE = "where the optimizer gets its learning rate"
 
 
 class Overfit(Check):
@@ -40,6 +39,7 @@ class Overfit(Check):
             "The loop does not learn one batch at its learning rate, but it does at a tenth of it.",
             "Lower the learning rate, or warm it up.",
             "huge_lr",
+            symptom=True,
         ),
         "hardly-learns": Outcome(
             "note",
@@ -55,6 +55,7 @@ class Overfit(Check):
             "advice",
             "The loop does not learn one batch: not at its learning rate, nor at a tenth or ten times of it.",
             "Look at the labels, the loss, the gradients and the output of the network.",
+            symptom=True,
         ),
         "left-out": Outcome(
             "note",
@@ -82,7 +83,7 @@ class Overfit(Check):
                 text = (
                     f"one batch, {_STEPS} times: loss {own[0]:.3g} to {own[1]:.3g}; at a tenth of the rate {low[1]:.3g}"
                 )
-                self.tell("rate-too-high", text, _RATE)
+                self.tell("rate-too-high", text, self.watch.place_of_owner())
             return
         high = _ends((yield self._trial(10.0)))
         if high is None:
@@ -92,11 +93,11 @@ class Overfit(Check):
             f" ten times: {high[1]:.3g}"
         )
         if not own[1] <= low[1] / BETTER:
-            self.tell("rate-too-high", text, _RATE)
+            self.tell("rate-too-high", text, self.watch.place_of_owner())
         elif own[1] > SLOW * own[0] and high[1] < SLOW * own[1]:
-            self.tell("hardly-learns", text, _RATE)
+            self.tell("hardly-learns", text, self.watch.place_of_owner())
         elif high[1] < BETTER * own[1]:
-            self.tell("rate-too-low", text, _RATE)
+            self.tell("rate-too-low", text, self.watch.place_of_owner())
         elif not self._are_drawn() and self._stalls(own[0], min(own[1], low[1], high[1])):
             self.tell("stalls", text, "labels, loss or network")
 

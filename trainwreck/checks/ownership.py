@@ -19,7 +19,6 @@ _SHOWN = 4
 _LEAST_UPDATES = 3
 _ZEROS = 8  # updates
 _MISSPELLED = re.compile(r"requires?d?_?grad\w*", re.IGNORECASE)
-_OPTIMIZER = "where the optimizer is made"
 
 
 class Ownership(Check):
@@ -127,26 +126,28 @@ class Ownership(Check):
             state for state in watch.parameters.values() if state.backwards and isinstance(state.tensor, nn.Parameter)
         ]
         if lost := [state.tensor for state in reached if id(state.tensor) not in owned and not state.has_moved()]:
-            self.tell("not-owned", f"{self._names(lost)}: gradients, but no optimizer", _OPTIMIZER)
+            self.tell("not-owned", f"{self._names(lost)}: gradients, but no optimizer", watch.place_of_owner())
         # A script may also assign gradients that it has computed in another way.
         reached_ids = self._pulled | {key for key, state in watch.parameters.items() if state.backwards}
         idle = [p for key, p in owned.items() if p.requires_grad and key not in reached_ids]
         if foreign := [p for p in idle if id(p) not in known]:
-            self.tell("foreign", f"{len(foreign)} of {len(owned)} tensors of the optimizers", _OPTIMIZER)
+            text = f"{len(foreign)} of {len(owned)} tensors of the optimizers"
+            self.tell("foreign", text, watch.place_of_owner(foreign[0]))
         if apart := [p for p in idle if id(p) in known]:
             self.tell("not-reached", f"{self._names(apart)}: no gradient", "the forward pass of the network")
         # A parameter that was trained and then frozen may still belong to an optimizer that makes no more updates.
         if frozen := [p for key, p in owned.items() if not p.requires_grad and key not in self._pulled]:
-            self.tell("frozen", f"{self._names(frozen)}: requires_grad is False", _OPTIMIZER)
+            self.tell("frozen", f"{self._names(frozen)}: requires_grad is False", watch.place_of_owner(frozen[0]))
         flat = [p for key, p in owned.items() if self._zeros[key] >= _ZEROS and key not in self._pulled and p.dim() > 1]
         if flat and self._pulled:
             self.tell("no-pull", f"{self._names(flat)}: zero in every update", "the forward pass of the network")
         moving = [state for state in reached if id(state.tensor) in owned and state.in_step]
         still = [state.tensor for state in moving if not state.has_moved()]
         if moving and len(still) == len(moving) and self._pulled:
-            self.tell("nothing-moves", f"{watch.step} updates", "where the optimizer gets its learning rate")
+            self.tell("nothing-moves", f"{watch.step} updates", watch.place_of_owner())
         elif still := [one for one in still if id(one) in self._pulled]:
-            self.tell("some-rest", f"{self._names(still)}: unchanged after {watch.step} updates", _OPTIMIZER)
+            text = f"{self._names(still)}: unchanged after {watch.step} updates"
+            self.tell("some-rest", text, watch.place_of_owner(still[0]))
 
     def _judge_flags(self, network: nn.Module) -> None:
         """Look at the flags of a network that say what is trained."""

@@ -46,6 +46,7 @@ class Progress(Check):
             "After two epochs and more, the loss is still the one of an answer that is the same for all examples.",
             "Look for labels that do not belong to their inputs, a wrong learning rate, and a network that is dead.",
             "label_permute",
+            symptom=True,
         ),
         "by-heart": Outcome(
             "advice",

@@ -14,7 +14,6 @@ _EACH = 0.8  # the share of updates with a step from which a scheduler counts as
 _GONE, _SMALL = 1e-2, 0.2  # the factors of the learning rate after one epoch from which it is too small, or may be
 _HORIZONS = ("CosineAnnealingLR", "OneCycleLR", "PolynomialLR", "LinearLR")
 _HORIZON_KEYS = ("T_max", "total_steps", "total_iters")
-_PLACE = "where the scheduler is stepped"
 
 
 class Schedule(Check):
@@ -70,7 +69,7 @@ class Schedule(Check):
         optimizer = getattr(use.scheduler, "optimizer", None)
         if optimizer is None or self.watch.step or self._skipped or getattr(optimizer, "_opt_called", False):
             return
-        self.tell("steps-first", f"{type(use.scheduler).__name__} steps before the first update", use.place)
+        self.tell("steps-first", f"{type(use.scheduler).__name__} steps before the first update", use.stepped_at)
 
     def before_step(self, optimizer: AnyOptimizer) -> None:
         """Note the learning rate of the update."""
@@ -100,12 +99,12 @@ class Schedule(Check):
         gamma, size = getattr(scheduler, "gamma", None), getattr(scheduler, "step_size", 1)
         if name in _HORIZONS and horizon and horizon < updates and not (name == "LinearLR" and _rises(scheduler)):
             text = f"{name} ends after {horizon} steps; an epoch has {updates:.0f} updates"
-            self.tell("ends-in-first-epoch", text, _PLACE)
+            self.tell("ends-in-first-epoch", text, use.stepped_at)
         elif (
             isinstance(gamma, float) and isinstance(size, int) and (factor := float(gamma ** (updates / size))) < _SMALL
         ):
             outcome = "ends-in-first-epoch" if factor < _GONE else "falls-in-first-epoch"
-            self.tell(outcome, f"{name}: a factor of {factor:.1g} after an epoch", _PLACE)
+            self.tell(outcome, f"{name}: a factor of {factor:.1g} after an epoch", use.stepped_at)
 
     def _judge_end(self, use: SchedulerUse, length: int) -> None:
         """Compare the horizon with all steps of the scheduler, if the script has come to its end.
@@ -118,7 +117,7 @@ class Schedule(Check):
             return
         if self.watch.step > steps and horizon == steps * length:
             text = f"{type(use.scheduler).__name__} of {horizon} steps makes {steps}; an epoch has {length} batches"
-            self.tell("never-ends", text, _PLACE)
+            self.tell("never-ends", text, use.stepped_at)
 
     def _judge_factor(self, use: SchedulerUse) -> None:
         if not isinstance(use.scheduler, LambdaLR):

@@ -1,7 +1,7 @@
 """Stored weights are a copy, averaged weights are used, and trained weights are not drawn again."""
 
 import weakref
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,16 @@ from trainwreck.trees import parts_of
 
 _UPDATES = 2  # that change a stored state, at least
 _MOST_STATES = 20
+
+
+class _Kept(NamedTuple):
+    """A state that the script keeps: the updates before, one of its tensors, its entries then, and the line."""
+
+    state: weakref.ref[Any]
+    step: int
+    followed: Tensor
+    begin: Tensor
+    place: Place
 
 
 class Snapshots(Check):
@@ -54,8 +64,7 @@ class Snapshots(Check):
         super().__init__(watch)
         self._averages: dict[int, nn.Module] = {}
         self._evaluated: dict[int, nn.Module] = {}
-        # States that the script keeps, the updates before, a tensor of each with its entries then, and the place.
-        self._states: list[tuple[weakref.ref[Any], int, Tensor, Tensor, Place]] = []
+        self._states: list[_Kept] = []
         self._drawn: dict[int, Place] = {}  # parameters that were drawn since the latest update of their optimizer
         self._stepped: set[int] = set()  # optimizers
 
@@ -72,16 +81,22 @@ class Snapshots(Check):
             and value.numel()
         ]
         if same and self.watch.step:
-            self.tell("own-weights", f"{len(same)} tensors of {type(module).__name__}, as {same[0]}", place)
+            # The repair belongs where the state was taken. It is not told again at the end.
+            taken = [one.place for one in self._states if one.state() is state]
+            self._states = [one for one in self._states if one.state() is not state]
+            text = f"{len(same)} tensors of {type(module).__name__}, as {same[0]}"
+            if taken:
+                text = f"{text}, loaded at {place}"
+            self.tell("own-weights", text, taken[0] if taken else place)
 
     def on_state(self, module: nn.Module, state: Any, place: Place) -> None:
         """Note a state that the script takes from a network during the training."""
         alike = {one.tensor.data_ptr(): one.tensor for one in self.watch.parameters.values() if one.in_step}
         followed = next((alike[one.data_ptr()] for one in _tensors_of(state) if one.data_ptr() in alike), None)
-        self._states = [one for one in self._states if one[0]() is not None]
+        self._states = [one for one in self._states if one.state() is not None]
         if followed is not None and len(self._states) < _MOST_STATES:
             begin = first_entries(followed).clone()
-            self._states.append((weakref.ref(state), self.watch.step, followed, begin, place))
+            self._states.append(_Kept(weakref.ref(state), self.watch.step, followed, begin, place))
 
     def on_fill_state(self, module: nn.Module, state: Any, place: Place) -> None:
         """See a stored state that gets the present weights."""
@@ -92,7 +107,7 @@ class Snapshots(Check):
     def on_save(self, saved: Any, place: Place) -> None:
         """A state that is saved may be kept."""
         kept = {id(part) for part in parts_of(saved)}
-        self._states = [one for one in self._states if id(one[0]()) not in kept]
+        self._states = [one for one in self._states if id(one.state()) not in kept]
 
     def on_fill(self, is_random: bool, tensor: Tensor, place: Place) -> None:
         """Note a parameter that is filled with random numbers after an update."""
@@ -122,10 +137,10 @@ class Snapshots(Check):
 
     def at_end(self) -> None:
         """Look at the states that are still kept, and at averaged models that no evaluation calls."""
-        for state, step, followed, begin, place in self._states:
-            is_kept = state() is not None and self.watch.step >= step + _UPDATES
-            if is_kept and not torch.equal(begin, first_entries(followed)):
-                self.tell("follows-training", f"taken after {step} updates, and changed since", place)
+        for one in self._states:
+            is_kept = one.state() is not None and self.watch.step >= one.step + _UPDATES
+            if is_kept and not torch.equal(one.begin, first_entries(one.followed)):
+                self.tell("follows-training", f"taken after {one.step} updates, and changed since", one.place)
         unused = [one for key, one in self._averages.items() if key not in self._evaluated]
         if unused and any(id(network) in self._evaluated for network in self.watch.networks.values()):
             self.tell("average-unused", f"{len(unused)} averaged models", "where the network is evaluated")

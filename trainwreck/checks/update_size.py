@@ -17,7 +17,6 @@ LONG, SHORT = 0.3, 1e-6
 _MATRICES, _LEAST, _UPDATES = 6, 6, 6  # the first updates are judged
 _ENTRIES = 64  # the weights of smaller layers may begin near 0
 _COPIED = 65_536  # entries of a matrix, so that the copies need little memory
-_PLACE = "where the optimizer gets its learning rate"
 
 
 class UpdateSize(Check):
@@ -34,11 +33,13 @@ class UpdateSize(Check):
             "Updates are long beside the weights that they change.",
             "Lower the learning rate, or warm it up.",
             "huge_lr",
+            symptom=True,
         ),
         "short": Outcome(
             "advice",
             "Updates hardly change the weights.",
             "Raise the learning rate, and look at the scale of the loss.",
+            symptom=True,
         ),
     }
 
@@ -72,9 +73,10 @@ class UpdateSize(Check):
             return
         middle, largest = median(self._shares), max(self._shares)
         if middle > LONG:
-            self.tell("long", f"a median of {middle:.2g} of the weights' length, at most {LONG:g} is usual", _PLACE)
+            text = f"a median of {middle:.2g} of the weights' length, at most {LONG:g} is usual"
+            self.tell("long", text, self.watch.place_of_owner())
         elif largest < SHORT:
-            self.tell("short", f"at most {largest:.1g} of the weights' length", _PLACE)
+            self.tell("short", f"at most {largest:.1g} of the weights' length", self.watch.place_of_owner())
 
 
 def _sample(weights: Tensor) -> Tensor:

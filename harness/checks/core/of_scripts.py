@@ -138,5 +138,6 @@ def _findings(found: Mapping[str, Any], names: Collection[str]) -> Iterator[tupl
             yield name, Finding(SOUND.id, f"nothing found in {found['steps']} updates", {})
             continue
         first, *others = reported
-        figures = {PLACE: str(Place(**first["place"])), **{f"also {one['outcome']}": one["text"] for one in others}}
+        more = {f"also {one['outcome']}": one["text"] for one in others if one["outcome"] != first["outcome"]}
+        figures = {PLACE: str(Place(**first["place"])), **more}
         yield name, Finding(first["outcome"], first["text"], figures)
