@@ -130,6 +130,14 @@ def test_a_fault_is_found_at_its_line(outcome: str, tmp_path: Path) -> None:
     assert alarms <= {outcome, *FOLLOWS.get(outcome, ())}
 
 
+@pytest.mark.parametrize("outcome", [one for one in FAULTS if one.startswith("ownership/")])
+def test_a_finding_about_an_optimizer_names_the_line_that_made_it(outcome: str, tmp_path: Path) -> None:
+    source = broken(FAULTS[outcome])
+    made = next(number for number, line in enumerate(source.splitlines(), 1) if "optimizer = torch" in line)
+    lines = {one.name: one.place.line for one in watched(source, tmp_path).findings}
+    assert lines[outcome] == made
+
+
 @pytest.mark.parametrize(
     ("condition", "found"), [("True", set()), ("not wrapped.training", {"modes/trains-in-eval-mode"})]
 )

@@ -23,7 +23,7 @@ from trainwreck.places import Place
 from trainwreck.runs import watch_script
 from trainwreck.selection import choose
 from trainwreck.settings import read_settings
-from trainwreck.show import report_lines
+from trainwreck.show import CONSEQUENCE, report_lines
 from trainwreck.terminal import print_lines, width_of
 from trainwreck.usage import UsageError
 
@@ -108,6 +108,52 @@ def test_checks_that_cannot_be_reported_do_not_run() -> None:
     assert [check.name for check in choose("gradients,modes", own).checks] == ["modes"]
     assert [check.name for check in choose("modes").checks] == ["modes"]
     assert len(choose(ignore="modes, stale").checks) == len(CHECKS) - 1
+
+
+# --- several lines
+
+TWICE = """\
+import torch
+import torch.nn.functional as F
+
+x, y = torch.randn(40, 8), torch.zeros(40, dtype=torch.long)
+net = torch.nn.Sequential(torch.nn.Linear(8, 3), torch.nn.Softmax(1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(24):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(net(x), y)  # trainwreck: ignore[normalized-twice]
+    loss = loss + F.cross_entropy(net(x), y)
+    F.mse_loss(torch.zeros(3), torch.zeros(3, 1))
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_comment_at_one_line_hides_no_fault_of_another(tmp_path: Path) -> None:
+    Path(tmp_path, "train.py").write_text(TWICE, encoding="utf-8")
+    done = run(tmp_path, "--select", "loss-form", "--steps", "30", "train.py")
+    assert (done.returncode, "train.py:9" in done.stdout) == (1, False)
+    assert "Where: train.py:10 (" in done.stdout
+    assert done.stdout.endswith("Watched 24 updates: 1 alarm, 1 suppressed.\n")
+    assert "try --steps 12" in done.stderr  # no trial can follow update 30
+    # torch warns of the shapes in the name of its caller.
+    assert ("train.py:11: UserWarning" in done.stderr, "hooks.py" in done.stderr) == (True, False)
+
+
+def test_one_paragraph_names_all_lines_of_an_outcome() -> None:
+    found = report(finding(line=3), finding(line=5, text="2 of 4"), finding("modes/trains-in-eval-mode"))
+    text = "\n".join(report_lines(found))
+    assert text.count("alarm: gradients/stale") == 1
+    assert "  Also: train.py:5 in main(): 2 of 4.\n" in text
+    assert text.endswith("Watched 12 updates: 2 alarms.")
+    assert page(found).count("<article") == 2
+
+
+@pytest.mark.parametrize("others", [[], ["modes/trains-in-eval-mode"], ["inputs/large"]])
+def test_a_symptom_beside_an_alarm_may_be_its_consequence(others: list[str]) -> None:
+    found = report(*(finding(name) for name in [*others, "overfit/stalls"]))
+    has_alarm = others == ["modes/trains-in-eval-mode"]
+    assert (CONSEQUENCE in "\n".join(report_lines(found))) == (CONSEQUENCE in page(found)) == has_alarm
 
 
 # --- comments

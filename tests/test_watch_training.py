@@ -284,6 +284,13 @@ def test_a_fault_is_named_with_its_values_and_its_line(name: str) -> None:
     assert {"Found:", "Where:", "Fix:"} <= set(str(caught.value).split())
 
 
+@pytest.mark.parametrize("batch", [(1, 2, 3), {"x": 1}])
+def test_a_batch_that_is_no_pair_needs_a_step_of_its_own(batch: Any) -> None:
+    model = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"the default step takes pairs .* give train_step"):
+        assert_sound(Training(model, adam(model), F.cross_entropy, [batch]))
+
+
 def everything(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
     """Return copies of all state that a check could change."""
     tensors = [*model.parameters(), *model.buffers()]
