@@ -136,7 +136,7 @@ class Result(NamedTuple):
 
     def cells(self, *more: str) -> list[str]:
         """Return the cells of the row of this result."""
-        listed = ", ".join(sorted(map(_outcome, self.found))) or "-"
+        listed = ", ".join(sorted(set(map(_outcome, self.found)))) or "-"
         return [self.name, *more, self.area, self.verdict, listed, ", ".join([*self.alarms, *self.advice]) or "-"]
 
 
@@ -151,7 +151,7 @@ def compare(
     known = {_outcome(one) for one in sound["findings"]}
     found = [one for one in broken["findings"] if one["level"] != "note" and _outcome(one) not in known]
     alarms, advice = (
-        sorted(_outcome(one) for one in sound["findings"] if one["level"] == level) for level in ("alarm", "advice")
+        sorted({_outcome(one) for one in sound["findings"] if one["level"] == level}) for level in ("alarm", "advice")
     )
     return Result(name, area, lines, found, alarms, advice, broken.get("failure", ""))
 
