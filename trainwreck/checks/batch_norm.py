@@ -36,11 +36,13 @@ class BatchNorm(Check):
             "advice",
             "A network is evaluated with running averages of batch norm that no batch has changed.",
             "Copy the buffers along with the weights, or update them with torch.optim.swa_utils.update_bn.",
+            "average_without_buffers",
         ),
         "not-copied": Outcome(
             "advice",
             "A copy of the trained network is evaluated with running averages of batch norm that no batch has changed.",
             "Copy the buffers along with the averaged weights.",
+            "average_without_buffers",
         ),
         "fast-averages": Outcome(
             "advice",

@@ -32,6 +32,7 @@ class Decay(Check):
             "note",
             "Adam adds the weight decay to the gradient and then divides it by the size of the gradients.",
             "Use AdamW if you want decay that does not depend on the gradients.",
+            "adam_l2",
         ),
     }
 

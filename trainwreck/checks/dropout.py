@@ -28,11 +28,13 @@ class Dropout(Check):
             "advice",
             "A dropout layer zeroes nearly all values.",
             "The argument of torch's dropout is the share that it zeroes, not the share that it keeps.",
+            "keep_probability",
         ),
         "drops-often": Outcome(
             "advice",
             "Each of several convolutions loses half of its outputs to dropout, so little of an image is left.",
             "Use a lower probability in convolutions, such as 0.1, or dropout only before the last layers.",
+            "keep_probability",
         ),
     }
 

@@ -24,7 +24,9 @@ class Finite(Check):
     name = "finite"
     question = "Is each loss finite?"
     outcomes: ClassVar[dict[str, Outcome]] = {
-        "inputs": Outcome("alarm", "The inputs of the network are not finite.", "Look at how the data is prepared."),
+        "inputs": Outcome(
+            "alarm", "The inputs of the network are not finite.", "Look at how the data is prepared.", "nan_blank_image"
+        ),
         "weights": Outcome(
             "alarm",
             "An update has made weights that are not finite.",
@@ -41,6 +43,7 @@ class Finite(Check):
             "alarm",
             "The loss is not finite, and the outputs of the network are.",
             "Look at the arguments of the loss, and at what is computed between the network and the loss.",
+            "empty_selection",
         ),
     }
 

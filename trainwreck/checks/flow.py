@@ -39,6 +39,7 @@ class Flow(Check):
             "advice",
             "The gradients are very long beside the weights.",
             "Clip the gradients, scale the targets or the loss, and look at the first weights.",
+            "exploding_init",
             symptom=True,
         ),
     }

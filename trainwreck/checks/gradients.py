@@ -87,11 +87,13 @@ class Gradients(Check):
             "The optimizer steps without any gradient.",
             "Call optimizer.step() after loss.backward() and before zero_grad(), and check that the loss depends on"
             " the parameters.",
+            "grad_cleared_before_step",
         ),
         "dropped": Outcome(
             "alarm",
             "The gradients of a backward pass are cleared before an update uses them.",
             "Call zero_grad() only after the update that uses the gradients.",
+            "step_outside_the_loop",
         ),
         "zero": Outcome(
             "advice",

@@ -30,7 +30,10 @@ class Labels(Check):
     question = "Do the labels vary, and do they count?"
     outcomes: ClassVar[dict[str, Outcome]] = {
         "constant": Outcome(
-            "alarm", "All labels are equal.", "Shuffle the examples, and look at how the labels are read."
+            "alarm",
+            "All labels are equal.",
+            "Shuffle the examples, and look at how the labels are read.",
+            "truthy_labels",
         ),
         "all-ignored": Outcome(
             "alarm",

@@ -44,6 +44,7 @@ class LossForm(Check):
             "alarm",
             "The loss expects log-probabilities and gets other values.",
             "Use log_softmax before nll_loss and kl_div, or cross_entropy on logits.",
+            "nll_on_logits",
         ),
         "other-dimension": Outcome(
             "alarm",
@@ -55,6 +56,7 @@ class LossForm(Check):
             "alarm",
             "Targets of a binary cross-entropy are outside of 0 to 1.",
             "Scale the targets, or use a loss for other numbers.",
+            "logits_as_targets",
         ),
         "out-of-reach": Outcome(
             "alarm",
@@ -71,11 +73,13 @@ class LossForm(Check):
             "advice",
             "A term of the loss has no gradient, so training does not follow it.",
             "Look for a detach() or no_grad(), and for outputs of the wrong network.",
+            "dice_of_hard_masks",
         ),
         "relu-before-loss": Outcome(
             "advice",
             "The logits come from a ReLU, so no logit is below zero.",
             "Remove the activation after the last layer.",
+            "logits_rectified",
         ),
         "equal-weights": Outcome(
             "advice",

@@ -28,6 +28,7 @@ class Modes(Check):
             "advice",
             "The network is in eval mode, but one of its layers is in training mode.",
             "Call eval() on the whole network, unless the layer should stay random.",
+            "dropout_never_off",
         ),
         "trains-in-eval-mode": Outcome(
             "alarm",

@@ -45,6 +45,7 @@ class Overfit(Check):
             "note",
             "The loop hardly learns one batch, and learns more at ten times its learning rate.",
             "Raise the learning rate.",
+            "adam_huge_eps",
         ),
         "rate-too-low": Outcome(
             "note",

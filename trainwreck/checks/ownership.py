@@ -66,6 +66,7 @@ class Ownership(Check):
             "advice",
             "The gradients of some weights are exactly zero in every update.",
             "Look for a factor of zero in front of them, such as a second matrix that is zero, too.",
+            "lora_both_zero",
         ),
         "frozen-at-random": Outcome(
             "advice",
@@ -81,6 +82,7 @@ class Ownership(Check):
             "advice",
             "The forward pass of a network cuts a gradient.",
             "Remove detach(), unless the part before it should not be trained.",
+            "detached_hidden",
         ),
     }
 

@@ -50,6 +50,7 @@ class Pairs(Check):
             "advice",
             "Images and their targets fit better after a shift or a flip that differs from example to example.",
             "Draw the random numbers of a transform once, and use them for the image and for its target.",
+            "mask_not_flipped",
         ),
         "two-orders": Outcome(
             "advice",

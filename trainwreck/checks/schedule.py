@@ -32,11 +32,13 @@ class Schedule(Check):
             "advice",
             "The training ends long before its schedule: the horizon counts updates, and each epoch makes one step.",
             "Step it with each update, or give it the number of epochs.",
+            "rate_stays_low",
         ),
         "falls-in-first-epoch": Outcome(
             "advice",
             "The scheduler steps with each update, and the learning rate falls below a fifth within an epoch.",
             "Step the scheduler once in an epoch, or give it a factor nearer to 1.",
+            "schedule_in_epochs",
         ),
         "steps-first": Outcome(
             "alarm",
@@ -52,6 +54,7 @@ class Schedule(Check):
             "advice",
             "The function of LambdaLR gives a learning rate. It must give a factor of the learning rate.",
             "Divide the function's result by the learning rate of the optimizer.",
+            "rate_multiplied_twice",
         ),
     }
 

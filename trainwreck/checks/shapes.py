@@ -32,6 +32,7 @@ class Shapes(Check):
             "advice",
             "A comparison broadcasts, so each prediction is compared with every target.",
             "Give predictions and targets one shape before you count equal ones.",
+            "accuracy_broadcast",
         ),
         "reshaped": Outcome(
             "advice",

@@ -47,6 +47,7 @@ class Tokens(Check):
             "alarm",
             "The targets do not lie one token ahead.",
             "Shift inputs and targets once. Some libraries shift inside the model.",
+            "targets_two_ahead",
         ),
         "sees-padding": Outcome(
             "advice",

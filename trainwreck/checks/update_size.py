@@ -39,6 +39,7 @@ class UpdateSize(Check):
             "advice",
             "Updates hardly change the weights.",
             "Raise the learning rate, and look at the scale of the loss.",
+            "adam_huge_eps",
             symptom=True,
         ),
     }
