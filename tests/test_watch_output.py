@@ -359,7 +359,8 @@ def test_annotations_of_github_are_escaped(tmp_path: Path) -> None:
     ("found", "line"),
     [
         (report(), "Watched 12 updates: nothing wrong was found."),
-        (report(finding(), finding()), "Watched 12 updates: 2 alarms."),
+        (report(finding(), finding(line=5)), "Watched 12 updates: 1 alarm."),
+        (report(finding(), finding("gradients/empty")), "Watched 12 updates: 2 alarms."),
         (report(suppressed=1, known=2), "Watched 12 updates: 2 known, 1 suppressed, nothing else was found."),
         (report(finding(), steps=1, suppressed=1), "Watched 1 update: 1 alarm, 1 suppressed."),
         (report(steps=0), "Watched 0 updates."),
