@@ -150,6 +150,14 @@ def test_a_wrapper_has_the_mode_of_the_network_inside(condition: str, found: set
     assert {f"{one.check}/{one.outcome}" for one in watched(broken(edits), tmp_path).findings} == found
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_a_network_can_be_traced_under_watch(tmp_path: Path) -> None:
+    edits = (
+        ("        model.train()\n", "        model.train()\n        torch.jit.trace(model.eval(), x); model.train()\n"),
+    )
+    assert watched(broken(edits), tmp_path).findings == []
+
+
 def test_watching_changes_no_weight(tmp_path: Path) -> None:
     plain = main_of(LOOP, tmp_path)()
     with trainwreck.watch(steps=7, quiet=True) as watch:

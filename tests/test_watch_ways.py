@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import trainwreck
+from trainwreck import trial
 from trainwreck.pytest_plugin import Watcher
 from trainwreck.session import Session
 
@@ -494,3 +495,18 @@ def test_the_libraries_are_not_imported_unless_they_are_used() -> None:
     heavy = {"torch", "lightning", "transformers", "IPython"}
     code = f"import trainwreck.pytest_plugin, sys; print(*{heavy} & {{*sys.modules}})"
     assert output("-c", code, cwd=Path.cwd()) == "\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_ends_although_its_parent_no_longer_waits_for_the_answer() -> None:
+    end, start = os.pipe()
+    os.close(end)
+    child = os.fork()
+    if not child:
+        try:
+            trial._answers[:] = [start]
+            trial.send_answer({})
+        finally:
+            os._exit(7)  # the script would go on here, and write a second result
+    os.close(start)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

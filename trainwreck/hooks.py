@@ -118,7 +118,7 @@ class Hooks:
         Values inside of a transform such as `vmap` are wrappers, which cannot be copied or compared.
         """
         watch = self.watch
-        if not watch.active or watch.busy or torch.compiler.is_compiling():
+        if not watch.active or watch.busy or torch.compiler.is_compiling() or torch._C._get_tracing_state():
             return False
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return False
@@ -621,6 +621,8 @@ class _Operations(TorchFunctionMode):
     ) -> Any:
         # A training calls some thousand operations in an update. Most of them must cost next to nothing.
         hooks, watch = self._hooks, self._hooks.watch
+        if torch._C._get_tracing_state():  # torch.jit.trace compares two calls, also the lines that called an operation
+            return function(*args, **(kwargs or {}))
         is_plain = function in self._plain or (watch.inside is not None and function in self._outer)
         if hooks.skips_operations or (is_plain and not hooks.follows_tensors):
             return function(*args, **kwargs) if kwargs else function(*args)

@@ -147,11 +147,13 @@ def _fork() -> tuple[int, int, Path] | None:
 
 
 def send_answer(answer: Any) -> NoReturn:
-    """Send the answer of this child, and end it."""
-    data = json.dumps(answer, default=str).encode()
-    while data:
-        data = data[os.write(_answers[0], data) :]
-    os._exit(0)
+    """Send the answer of this child, and end it, also if the parent no longer waits: the script must not go on here."""
+    try:
+        data = json.dumps(answer, default=str).encode()
+        while data:
+            data = data[os.write(_answers[0], data) :]
+    finally:
+        os._exit(0)
 
 
 def _receive(forked: tuple[int, int, Path], seconds: float) -> Any:
@@ -165,11 +167,11 @@ def _receive(forked: tuple[int, int, Path], seconds: float) -> Any:
                 break
             data += piece
     finally:  # also after Ctrl-C
-        os.close(end)
         for stop in (os.killpg, os.kill):
             with suppress(ProcessLookupError, PermissionError):
                 stop(child, signal.SIGKILL)
         os.waitpid(child, 0)
+        os.close(end)
         shutil.rmtree(box, ignore_errors=True)
     if not data:
         return None
