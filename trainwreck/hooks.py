@@ -54,6 +54,7 @@ _OF_DATA = {"normal_", "uniform_", "copy_"}  # which scripts also apply to `para
 _FILLS = _DRAWS | {"copy_", "fill_", "zero_", "__setitem__"}
 _PARTS = {"__getitem__", "index_select", "split", "chunk"}
 _RESHAPES = {"reshape", "view", "reshape_as", "view_as"}
+_RESHAPING = {getattr(owner, name) for owner in (torch, Tensor) for name in _RESHAPES if hasattr(owner, name)}
 _RANDOM = {"randn", "randn_like", "rand", "rand_like", "randint", "randint_like", "normal"}
 _MADE = {"tensor", "as_tensor"}
 _NORMS = {"norm", "linalg_norm", "linalg_vector_norm"}
@@ -81,7 +82,8 @@ class Hooks:
         self._on_update = on_update
         self._undo: list[Callable[[], object]] = []
         self._inside_scheduler = 0
-        self.skips_operations = False  # a loader makes a batch, or an optimizer makes an update
+        self.in_update = False  # an optimizer makes an update, whose operations no check wants to know
+        self.in_loader = False  # a loader makes a batch
         self._inside_state = False  # a module collects the states of its parts
         self._made_by_hand = False  # a script without an optimizer has made an update
         # Samples of distributions, and the distributions.
@@ -209,7 +211,7 @@ class Hooks:
     def _call_network(
         self, old: Callable[..., Any], network: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        self.skips_operations = False  # the step of an optimizer that failed does not end
+        self.in_update = False  # the step of an optimizer that failed does not end
         loaders, self._since_call = tuple(self._since_call), []
         call = ModelCall(network, args, kwargs, torch.is_grad_enabled(), is_in_training_mode(network), here(), loaders)
         self._note_layer(call, network)
@@ -454,7 +456,7 @@ class Hooks:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         if closure is None:
             self.watch.step_begins(optimizer)
-            self.skips_operations = True
+            self.in_update = True
             return None
         calls = 0
 
@@ -471,7 +473,7 @@ class Hooks:
         return ((args[0], counted, *args[2:]), kwargs) if len(args) > 1 else (args, {**kwargs, "closure": counted})
 
     def _after_step(self, optimizer: Optimizer, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
-        self.skips_operations = False
+        self.in_update = False
         if not self.sees:
             return
         for group, rate in zip(optimizer.param_groups, self._rates, strict=False):
@@ -588,12 +590,12 @@ class _Batches:
             most = self._hooks.watch.batches
             if most and self._number >= (most if self._use.epochs <= _EPOCHS else 1):
                 raise StopIteration
-        hooks, was_skipping = self._hooks, self._hooks.skips_operations
-        hooks.skips_operations |= sees  # they are of single examples, and no check sees those of workers
+        hooks, was_inside = self._hooks, self._hooks.in_loader
+        hooks.in_loader |= sees
         try:
             batch = next(self._inner)
         finally:
-            hooks.skips_operations = was_skipping
+            hooks.in_loader = was_inside
         return self._give(batch) if sees else batch
 
     def _give(self, batch: Any) -> Any:
@@ -624,7 +626,9 @@ class _Operations(TorchFunctionMode):
         if torch._C._get_tracing_state():  # torch.jit.trace compares two calls, also the lines that called an operation
             return function(*args, **(kwargs or {}))
         is_plain = function in self._plain or (watch.inside is not None and function in self._outer)
-        if hooks.skips_operations or (is_plain and not hooks.follows_tensors):
+        # In a loader they are of single examples, and no check sees those of workers.
+        is_skipped = hooks.in_update or (hooks.in_loader and function not in _RESHAPING)
+        if is_skipped or (is_plain and not hooks.follows_tensors):
             return function(*args, **kwargs) if kwargs else function(*args)
         kwargs = kwargs or {}
         if function not in self._sorted:

@@ -73,7 +73,8 @@ class Pairs(Check):
         super().__init__(watch)
         self._equal = 0
         self._seen: list[ModelCall] = []  # the calls before the previous pass
-        self._positions: dict[Place, list[Tensor]] = {}  # by loss, positions (N, C) in the targets of images
+        # By loss and dimension, positions (N, C) in the targets of images.
+        self._positions: dict[tuple[Place, int], list[Tensor]] = {}
         self._random: set[int] = set()  # networks that call dropout as a function
 
     def on_operation(self, name: str, args: tuple[Any, ...], result: Any) -> None:
@@ -88,16 +89,20 @@ class Pairs(Check):
         given = next(tensors((loss.call.args, loss.call.kwargs)), None)
         if given is None or given.dim() != _IMAGE_DIMS or not loss.targets.dim():
             return
-        rows = self._positions.setdefault(loss.place, [])
-        if loss.targets.size(0) == given.size(0) and sum(map(len, rows)) < _MOST_ROWS:
-            found = _positions_in(loss.targets.detach())
-            if found is not None and (not rows or rows[0].shape[1:] == found.shape[1:]):
+        if (
+            loss.targets.size(0) != given.size(0)
+            or sum(map(len, self._positions.get((loss.place, 0), ()))) > _MOST_ROWS
+        ):
+            return
+        for dim, found in enumerate(_positions_in(loss.targets.detach())):
+            rows = self._positions.setdefault((loss.place, dim), [])
+            if not rows or rows[0].shape[1:] == found.shape[1:]:
                 rows.append(found)
 
     def at_end(self) -> None:
         """Look for two positions that are never close to each other, and come in both orders."""
-        for place, rows in self._positions.items():
-            table = torch.cat(rows) if rows else torch.empty(0, 0)
+        for (place, _), rows in self._positions.items():
+            table = torch.cat(rows)
             for one in range(table.size(1)):
                 for other in range(one):
                     apart = _finite(table[:, one] - table[:, other])  # an image may lack a class
@@ -142,26 +147,28 @@ class Pairs(Check):
                     self.tell("positions-stay", text, _TRANSFORMS)
 
 
-def _positions_in(targets: Tensor) -> Tensor | None:
-    """Return numbers (N, C) that may be positions: the numbers of each target, or the centres of classes in a map.
+def _positions_in(targets: Tensor) -> list[Tensor]:
+    """Return tables (N, C) of numbers that may be positions. Numbers of different tables cannot be compared.
 
-    Return None for other targets. A class that an image lacks has no centre, which is not a number.
+    They are the numbers of each target; or the columns, and the rows, of the centres of classes in a map. Other targets
+    have no table. A class that an image lacks has no centre, which is not a number.
     """
     if targets.is_floating_point():
         if not 1 < targets[0].numel() <= _COLUMNS:
-            return None
+            return []
         flat = targets.flatten(1).float().cpu()
-        return flat if flat.unique().numel() > flat.size(0) else None
+        return [flat] if flat.unique().numel() > flat.size(0) else []
     if targets.dim() != _MAP_DIMS or targets.size(-1) < _SIDE:
-        return None
+        return []
     step = 1 + max(targets.shape[-2:]) // _COLUMNS  # so that a copy for each class needs little memory
     targets = targets[:, ::step, ::step]
     masks = torch.stack([targets == value for value in range(_CLASSES)], 1).float().cpu()
     height, width = masks.shape[-2:]
     total = masks.sum((-2, -1))
+    total[:, total.sum(0).argmax()] = torch.nan  # the background, whose centre only tells where the other classes are
     rows = (masks.sum(-1) * torch.arange(height)).sum(-1) / total
     columns = (masks.sum(-2) * torch.arange(width)).sum(-1) / total
-    return torch.cat([columns, rows], 1)
+    return [columns, rows]
 
 
 def _finite(values: Tensor) -> Tensor:
@@ -196,7 +203,7 @@ def _have_positions(batch: Any) -> bool:
         return False
     images, targets = batch
     are_images = images.dim() == _IMAGE_DIMS and images.size(0) == len(targets) and images.size(-1) >= _SIDE
-    return are_images and targets.dim() > 1 and _positions_in(targets) is not None
+    return are_images and targets.dim() > 1 and bool(_positions_in(targets))
 
 
 def _count_still(data: Any) -> int:

@@ -183,9 +183,14 @@ def _padding_of(kept: KeptCall, tokens: Tensor) -> Tensor | None:
 
 
 def _count_tags_of(padding: Tensor, targets: Tensor, counts: Tensor) -> int:
-    """Return the number of padded places with a label of their own, which no token has, if the loss counts them."""
-    tags = targets[padding & counts]
-    is_own = tags.numel() and bool((tags == tags[0]).all()) and not bool((targets[~padding] == tags[0]).any())
+    """Return the number of padded places if they all have one label of their own, which no token has, and all count.
+
+    Targets of another text may have their last token, and then ignored padding, where this text has padding.
+    """
+    tags = targets[padding]
+    if not tags.numel() or not bool(counts[padding].all()):
+        return 0
+    is_own = bool((tags == tags[0]).all()) and not bool((targets[~padding] == tags[0]).any())
     return tags.numel() if is_own else 0
 
 
