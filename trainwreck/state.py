@@ -323,7 +323,7 @@ class Watch:
                     loss.place,
                     loss.is_direct,
                     self._is_whole(loss),
-                    id(loss.targets) in self.noise,
+                    self._is_random(loss.targets),
                 )
                 for loss in self.loss_calls
                 if loss.call is call
@@ -334,6 +334,11 @@ class Watch:
             self.kept[id(call.network)] = KeptCall(call.network, clone(call.args), clone(call.kwargs), losses, foreign)
         for use in self.loaders.values():
             use.kept = clone(use.last)
+
+    def _is_random(self, tensor: Tensor) -> bool:
+        """Return whether a tensor was drawn at random in this update, or computed from such a tensor."""
+        noise = self.noise.get(id(tensor))
+        return noise is not None and noise.tensor() is tensor
 
     def _is_whole(self, loss: LossCall) -> bool:
         """Return whether a loss is the single value that this update made a backward pass from."""
