@@ -179,6 +179,10 @@ def test_no_exercise_uses_what_doctor_warns_of(recipe: Recipe) -> None:
             if name.startswith("math.") or name.split(".")[-1].lower() not in warned:
                 continue
             assert "fused=True" in map(ast.unparse, call.keywords), f"{name} in {recipe.experiment}"
+        for power in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.BinOp)):
+            # torch computes x ** 0.5 of a tensor with the same function as torch.sqrt
+            if isinstance(power.op, ast.Pow) and ast.unparse(power.right) == "0.5":
+                assert isinstance(power.left, ast.Constant), f"{ast.unparse(power)} in {recipe.experiment}"
 
 
 def test_a_broken_python_is_named_and_is_not_a_verdict(

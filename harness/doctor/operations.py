@@ -269,6 +269,7 @@ OPERATIONS: dict[str, Operation] = {
     "sin": _computes(lambda x: torch.sin(x * 16)),
     "cos": _computes(lambda x: torch.cos(x * 16)),
     "sqrt": _computes(torch.sqrt, low=2**-20),
+    "rsqrt": _computes(torch.rsqrt, low=2**-20),
     "asin": _computes(lambda x: torch.asin(x * 0.875)),
     "acos": _computes(lambda x: torch.acos(x * 0.875)),
     "atan": _computes(lambda x: torch.atan(x * 8)),
