@@ -4,11 +4,11 @@
 
 `bench_unharmed` starts this file in the folder of the program. The random numbers are seeded first, because many
 programs set no seed. The program ends with its 24th update, or by itself. RESULT gets a JSON object: `updates`, the
-`digest` of all weights that an optimizer updated (or of all, if none did) and of the states of the random generators,
-the processor `seconds` of a watched update and of a `later` one, and the largest `memory` of the process in MB.
+`digest` of all weights that an optimizer updated (or of all global networks, if none did) and of the states of the
+random generators, the processor `seconds` of a watched update and of a `later` one, and the largest `memory` of the
+process in MB.
 """
 
-import gc
 import hashlib
 import json
 import os
@@ -38,6 +38,7 @@ class Record:
         self._result, self._process = result, os.getpid()
         self._optimizers: dict[int, torch.optim.Optimizer] = {}
         self._times: list[float] = []
+        self.globals: dict[str, Any] = {}  # of the program, at its end
 
     def after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Count an update, and end the program after the last one."""
@@ -56,7 +57,8 @@ class Record:
         if groups:
             digests = [_digest_of(parameter) for group in groups for parameter in group["params"]]
         else:  # the script updates its weights itself
-            digests = sorted(_digest_of(one) for one in gc.get_objects() if isinstance(one, torch.nn.Parameter))
+            networks = [one for one in self.globals.values() if isinstance(one, torch.nn.Module)]
+            digests = [_digest_of(one) for network in networks for one in network.parameters()]
         digest.update(b"".join(digests))
         numpy_state: Any = np.random.get_state(legacy=True)
         digest.update(
@@ -96,7 +98,7 @@ def main() -> None:
     watched = trainwreck.watch(quiet=True) if kind == "watched" else nullcontext()
     try:
         with watched:
-            runpy.run_path(sys.argv[0], run_name="__main__")
+            record.globals = runpy.run_path(sys.argv[0], run_name="__main__")
     finally:
         record.write()
 
