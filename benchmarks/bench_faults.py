@@ -23,7 +23,7 @@ import click
 from pydantic import Field
 
 from benchmarks.bench_watch import PAGE, watch_program
-from benchmarks.measure import ROOT, publish, read_table, this_machine
+from benchmarks.measure import ROOT, merge, publish, read_table, row_note, this_machine
 from harness.formats.toml_file import StrictModel, read_record
 from harness.recipes.recipe import Area, Edit, apply_edits
 from trainwreck import __version__
@@ -182,12 +182,6 @@ def watch_source(source: str) -> dict[str, Any]:
         return found
 
 
-def merge(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
-    """Return the rows for these names in their order: a new row, or else an old one. The name is the first cell."""
-    rows = {row[0]: row for row in (*old, *new)}
-    return [rows[name] for name in names if name in rows]
-
-
 def summary(results: Sequence[Sequence[str]]) -> list[list[str]]:
     """Return the rows of the summary, beginning with the heading. results: cells of results."""
     rows = [["area of the cause", "faults", "named", "elsewhere", "silent", "alarm on the sound one", "advice on it"]]
@@ -277,7 +271,7 @@ def publish_reports(new: Sequence[Sequence[str]], *, write: bool) -> None:
     """Print the tables of reports, with these new rows and the other rows of the page, and write them if asked to."""
     rows = merge(read_table("faults", PAGE), new, [fault.id for fault in load_faults()])
     heading = ("id", "report", "task", "area", "found", "only in the broken script", "in the corrected one")
-    publish("faults", heading, rows, this_machine(), write=write, note=_note(new, rows), page=PAGE)
+    publish("faults", heading, rows, this_machine(), write=write, note=row_note(new, rows), page=PAGE)
     publish("fault summary", *_split(summary(rows)), this_machine(), write=write, page=PAGE)
     records = json.loads((Path(__file__).parent / "rivals.json").read_bytes())
     publish("rivals", *_split(rivals(records, rows)), this_machine(), write=write, page=PAGE)
@@ -288,12 +282,8 @@ def publish_injected(new: Sequence[Sequence[str]], *, write: bool) -> None:
     names = [fault["id"] for fault in json.loads((Path(__file__).parent / "injected.json").read_bytes())]
     rows = merge(read_table("injected", PAGE), new, names)
     heading = ("id", "area", "found", "only with the fault", "without it")
-    publish("injected", heading, rows, this_machine(), write=write, note=_note(new, rows), page=PAGE)
+    publish("injected", heading, rows, this_machine(), write=write, note=row_note(new, rows), page=PAGE)
     publish("injected summary", *_split(summary(rows)), this_machine(), write=write, page=PAGE)
-
-
-def _note(new: Sequence[Any], rows: Sequence[Any]) -> str:
-    return f"{len(new)} of {len(rows)} rows were measured last; the others are older." if len(new) < len(rows) else ""
 
 
 def _split(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:

@@ -8,6 +8,7 @@ The times are processor times of this process, so other programs on the machine 
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,11 +16,13 @@ from typing import Any
 import click
 
 from benchmarks.bench_watch import run_program
-from benchmarks.measure import ROOT, BenchmarkError, publish, this_machine
+from benchmarks.measure import ROOT, BenchmarkError, merge, publish, read_table, row_note, this_machine
 
 PAGE = ROOT / "docs" / "watched.md"
-HEADINGS = ("program", "updates", "weights and random numbers", "time of a watched update", "later updates", "memory")
-_SLOW = 0.02  # seconds of an update
+HEADINGS = (
+    "program", "updates", "weights and random numbers", "an update alone", "watched", "later updates", "memory",
+)  # fmt: skip
+_SLOW = 20.0  # milliseconds of an update
 _RUNNER = Path(__file__).with_name("untouched.py")
 
 
@@ -58,31 +61,36 @@ def _ratio(value: float | None) -> str:
 @click.option("--only", default="", help="names of programs, separated by spaces")
 @click.option("--write", is_flag=True, help=f"write the table to {PAGE.relative_to(ROOT)}")
 def main(programs: Path, only: str, *, write: bool) -> None:
-    """Compare all programs, and print a table. The exit status is 1 if watching changed a program."""
-    rows, results = [], []
-    for program in json.loads((Path(__file__).parent / "programs.json").read_bytes()):
+    """Compare all programs, and print a table. The exit status is 1 if watching changed a program.
+
+    With `--only`, the table keeps the rows of the other programs from the page.
+    """
+    listed = json.loads((Path(__file__).parent / "programs.json").read_bytes())
+    new = []
+    for program in listed:
         name = program["name"]
         if only and name not in only.split():
             continue
         if not (programs / name / "run.json").is_file():
             raise BenchmarkError(f"{programs} has no program {name}.")
         found = compare(programs / name)
-        results.append(found)
         ratios = [_ratio(found.get(key)) for key in ("seconds", "later", "memory")]
-        rows.append([name, str(found["updates"]), found["bits"], *ratios])
-        click.echo("  ".join(rows[-1]) + f"  {1000 * found.get('step', 0):.1f} ms", err=True)
-    note = _summary(results)
+        alone = f"{1000 * found['step']:.1f} ms" if found.get("step") else "-"
+        new.append([name, str(found["updates"]), found["bits"], alone, *ratios])
+        click.echo("  ".join(new[-1]), err=True)
+    rows = merge(read_table("unharmed", PAGE), new, [one["name"] for one in listed])
+    note = f"{_summary(rows)} {row_note(new, rows)}".rstrip()
     publish("unharmed", HEADINGS, rows, this_machine(), write=write, note=note, page=PAGE)
-    sys.exit(any(found["bits"] == "DIFFER" for found in results))
+    sys.exit(any(row[2] == "DIFFER" for row in rows))
 
 
-def _summary(results: list[dict[str, Any]]) -> str:
-    equal, differ = (sum(one["bits"] == name for one in results) for name in ("equal", "DIFFER"))
-    words = [f"{len(results)} programs: {equal} have the same bits, {differ} have others because of the watch"]
-    slow = [one for one in results if one.get("step", 0) >= _SLOW]
-    for key, what in (("seconds", "time of a watched update"), ("later", "time of a later one"), ("memory", "memory")):
-        for group, kind in ((results, "all"), (slow, f"updates of {_SLOW * 1000:.0f} ms or more")):
-            ratios = [one[key] for one in group if one.get(key) is not None]
+def _summary(rows: Sequence[Sequence[str]]) -> str:
+    equal, differ = (sum(row[2] == bits for row in rows) for bits in ("equal", "DIFFER"))
+    words = [f"{len(rows)} programs: {equal} have the same bits, {differ} have others because of the watch"]
+    slow = [row for row in rows if row[3] != "-" and float(row[3].split()[0]) >= _SLOW]
+    for at, what in ((4, "time of a watched update"), (5, "time of a later one"), (6, "memory")):
+        for group, kind in ((rows, "all"), (slow, f"updates of {_SLOW:.0f} ms or more")):
+            ratios = [float(row[at].split()[0]) for row in group if row[at] != "-"]
             if ratios:
                 words.append(f"median {what} ({kind}): {median(ratios):.2f} x")
     return "; ".join(words) + "."

@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from benchmarks.measure import ROOT, BenchmarkError, publish, this_machine
+from benchmarks.measure import ROOT, BenchmarkError, merge, publish, read_table, row_note, this_machine
 
 PAGE = ROOT / "docs" / "watched.md"
 HEADINGS = ("program", "kind of task", "updates", "alarms", "advice", "seconds")
@@ -96,23 +96,25 @@ def row_of(program: dict[str, Any], found: dict[str, Any]) -> list[str]:
 @click.option("--only", default="", help="names of programs, separated by spaces")
 @click.option("--write", is_flag=True, help=f"write the table to {PAGE.relative_to(ROOT)}")
 def main(programs: Path, only: str, *, write: bool) -> None:
-    """Watch all programs, and print a table. The exit status is 1 if a check raised an alarm."""
+    """Watch all programs, and print a table. The exit status is 1 if a check raised an alarm.
+
+    With `--only`, the table keeps the rows of the other programs from the page.
+    """
     listed = json.loads((Path(__file__).parent / "programs.json").read_bytes())
     chosen = [one for one in listed if not only or one["name"] in only.split()]
-    results = []
+    new = []
     for program in chosen:
         if not (programs / program["name"] / "run.json").is_file():
             raise BenchmarkError(f"{programs} has no program {program['name']}.")
-        results.append(watch_program(programs / program["name"]))
-        click.echo("  ".join(row_of(program, results[-1])), err=True)
-    rows = [row_of(program, found) for program, found in zip(chosen, results, strict=True)]
+        new.append(row_of(program, watch_program(programs / program["name"])))
+        click.echo("  ".join(new[-1]), err=True)
+    rows = merge(read_table("programs", PAGE), new, [one["name"] for one in listed])
     alarms, advised = (sum(bool(row[at]) for row in rows) for at in (3, 4))
-    seconds = median(found["seconds"] for found in results)
-    watched = sum(found["steps"] > 0 for found in results)
+    watched, seconds = sum(row[2] != "0" for row in rows), median(float(row[5]) for row in rows)
     note = (
         f"{watched} of {len(rows)} programs were watched: {alarms} with an alarm, {advised} with advice."
-        f" The command takes {seconds:.0f} s of processor time (median)."
-    )
+        f" The command takes {seconds:.0f} s of processor time (median). {row_note(new, rows)}"
+    ).rstrip()
     publish("programs", HEADINGS, rows, this_machine(), write=write, note=note, page=PAGE)
     sys.exit(1 if alarms else 0)
 

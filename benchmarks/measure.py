@@ -192,6 +192,17 @@ def read_table(section: str, page: Path = PAGE) -> list[list[str]]:
     return [[cell.replace("\\|", "|") for cell in line[2:-2].split(" | ")] for line in lines[2:]]
 
 
+def merge(old: Sequence[Sequence[str]], new: Sequence[Sequence[str]], names: Sequence[str]) -> list[Sequence[str]]:
+    """Return the rows for these names in their order: a new row, or else an old one. The name is the first cell."""
+    rows = {row[0]: row for row in (*old, *new)}
+    return [rows[name] for name in names if name in rows]
+
+
+def row_note(new: Sequence[object], rows: Sequence[object]) -> str:
+    """Return a note that some rows of a table are older, or ""."""
+    return f"{len(new)} of {len(rows)} rows were measured last; the others are older." if len(new) < len(rows) else ""
+
+
 def write_section(name: str, body: str, page: Path = PAGE) -> None:
     """Replace the text of a section on a page. Raises `BenchmarkError` if the page has no markers for this section."""
     text = page.read_text(encoding="utf-8")

@@ -4,9 +4,9 @@ import ast
 import json
 from typing import Any
 
-from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, merge, rivals, summary
+from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, rivals, summary
 from benchmarks.bench_watch import PAGE
-from benchmarks.measure import ROOT, read_table
+from benchmarks.measure import ROOT, merge, read_table
 from trainwreck.checks import ALL
 
 FAULTS = load_faults()
