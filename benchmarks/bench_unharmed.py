@@ -6,6 +6,7 @@ The times are processor times of this process, so other programs on the machine 
 """
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ HEADINGS = (
     "program", "updates", "weights and random numbers", "an update alone", "watched", "later updates", "memory",
 )  # fmt: skip
 _SLOW = 20.0  # milliseconds of an update
+os.environ["PYTHONHASHSEED"] = "0"  # the order of a set decides what some programs train on
 _RUNNER = Path(__file__).with_name("untouched.py")
 
 

@@ -1,9 +1,11 @@
 """The ways to watch a training: in a test, in a notebook, in Lightning, in Transformers; and what they leave alone."""
 
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -510,3 +512,61 @@ def test_a_child_ends_although_its_parent_no_longer_waits_for_the_answer() -> No
             os._exit(7)  # the script would go on here, and write a second result
     os.close(start)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+WORKERS = """
+import sys
+import torch
+import torch.nn.functional as F
+import trainwreck
+from contextlib import nullcontext
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(256, 8)
+data = TensorDataset(x, (x[:, 0] > 0).long())
+loader = DataLoader(data, 16, shuffle=True, num_workers=2, persistent_workers=sys.argv[2] == "persistent")
+held_out = DataLoader(data, 64, num_workers=1)
+net = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+checks = ["progress", "metric", "overfit"]  # their trials read other batches
+with trainwreck.watch(4, select=checks, quiet=True) if sys.argv[1] == "watched" else nullcontext():
+    for epoch in range(3):
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(inputs), labels)
+            loss.backward()
+            optimizer.step()
+            print(loss.item())
+        with torch.no_grad():
+            print(sum(int((net(inputs).argmax(1) == labels).sum()) for inputs, labels in held_out))
+"""
+
+
+@pytest.mark.parametrize("kind", ["new in each epoch", "persistent"])
+def test_trials_leave_the_workers_of_loaders_to_the_script(kind: str, tmp_path: Path) -> None:
+    Path(tmp_path, "train.py").write_text(WORKERS, encoding="utf-8")
+    plain, seen = (
+        subprocess.run(
+            [sys.executable, "train.py", way, kind],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=True,
+        ).stdout
+        for way in ("plain", "watched")
+    )
+    assert plain.count("\n") == 51
+    assert seen == plain
+
+
+def test_no_child_is_forked_beside_processes_of_the_script() -> None:
+    assert not trial._has_processes()
+    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    process.start()
+    try:
+        assert trial._has_processes() and not trial.can_fork()
+    finally:
+        process.kill()
+        process.join()

@@ -9,7 +9,9 @@ runs the script once more for each trial then, and makes probes in the watched p
 """
 
 import ctypes
+import gc
 import json
+import multiprocessing
 import os
 import select
 import shutil
@@ -26,6 +28,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
 from trainwreck.guard import redirect_writes
 from trainwreck.patience import patient
@@ -77,14 +81,43 @@ def can_fork() -> bool:
     """Return whether a child can be forked here, and can do no harm.
 
     It cannot on Windows, on macOS, and once CUDA is in use. In a group of processes, a child would take part in the
-    exchange of gradients. In the kernel of a notebook, a child would print into the notebook, share the kernel's
-    sockets without the threads that serve them, and go on as a second kernel once its cell ends.
+    exchange of gradients. It would also take the answers of processes that the script has started, such as those of
+    environments; workers of loaders are no obstacle. In the kernel of a notebook, a child would print into the
+    notebook, share the kernel's sockets without the threads that serve them, and go on as a second kernel once its cell
+    ends.
     """
     if not hasattr(os, "fork") or sys.platform == "darwin" or torch.cuda.is_initialized():
         return False
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return False
-    return interactive_shell() is None
+    return interactive_shell() is None and not _has_processes()
+
+
+def _has_processes() -> bool:
+    """Return whether the script has started processes that are no workers of a loader."""
+    started = {process.pid for process in multiprocessing.active_children()}
+    return bool(started) and bool(started - {worker.pid for one in _iterators() for worker in one._workers})
+
+
+def _iterators() -> list[Any]:
+    """Return all iterators over loaders with workers in this process, also those that began before the watch."""
+    return [one for one in gc.get_objects() if type(one) is _MultiProcessingDataLoaderIter]
+
+
+def _leave_workers() -> None:
+    """In a child, read the data sets here: the workers of loaders belong to the parent, which waits for their batches.
+
+    An iterator goes on behind the batches that it has asked the workers for.
+    """
+    for one in _iterators():
+        _kept.append(one)  # its deletion would stop the workers
+        fetcher = _DatasetKind.create_fetcher(
+            one._dataset_kind, one._dataset, one._auto_collation, one._collate_fn, one._drop_last
+        )
+        one._next_data = lambda one=one, fetcher=fetcher: fetcher.fetch(one._next_index())
+    for loader in gc.get_objects():
+        if issubclass(type(loader), DataLoader):
+            loader.num_workers = loader.timeout = 0
 
 
 def run_probe(probe: Probe, seconds: float = patient(20.0)) -> Any:
@@ -111,12 +144,14 @@ def begin_trial(trial: Trial, step: int) -> Any | None:
     child = _fork()
     if child is None:
         torch.set_num_threads(1)
+        _leave_workers()
         trial.begin(step)
         return None
     return _receive(child, trial.seconds) or {}
 
 
 _answers: list[int] = []  # in a child, the file that its answer goes to
+_kept: list[Any] = []  # in a child, the iterators of the parent
 
 
 def _fork() -> tuple[int, int, Path] | None:
