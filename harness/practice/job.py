@@ -34,9 +34,11 @@ def verify(name: str, work: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """Run the edited experiment and judge it, as `harness verify` does."""
     from harness.student.exercise import judge_attempt, verify_exercise
     from harness.student.summary import attempt_verdict
+    from harness.student.verdict_children import VerdictChildren
 
-    workspace = verify_exercise(name, work, RunOptions(), resume=bool(given.get("resume")))
-    attempt = judge_attempt(workspace)
+    with VerdictChildren() as children:
+        workspace = verify_exercise(name, work, RunOptions(), resume=bool(given.get("resume")), children=children)
+        attempt = judge_attempt(workspace, children=children)
     return {
         "attempt": None if attempt is None else attempt.number,
         "fixed": attempt is not None and attempt.fixed,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # their imports load libraries that a run does not need
     from harness.student.attempts import Attempt
     from harness.student.goal import GoalItem
     from harness.student.hand_in import Tarball
+    from harness.student.verdict_children import VerdictChildren
     from harness.submission.check_run import CheckItem
 
 RunFigures = dict[str, str]
@@ -162,17 +163,17 @@ def _claim_line(workspace: Workspace) -> str:
     return _NAME_HEALTHY.format(report=workspace.report)
 
 
-def show_verdict_of(workspace: Workspace, *, again: str = "") -> None:
+def show_verdict_of(workspace: Workspace, children: "VerdictChildren", *, again: str = "") -> None:
     """Judge the fixed run, and print each result as soon as it is known: the table, the criteria, then the verdict.
 
-    again: words that say how to run the experiment again (default: use `verify`).
+    children: as in `verify_exercise`. again: words that say how to run the experiment again (default: use `verify`).
     Raises `UserError` if the checks cannot run on the experiment.
     """
     from harness.student.exercise import judge_attempt
 
     if workspace.is_edited():
         show_attempt_run(workspace)
-    show_attempt(workspace, judge_attempt(workspace, show_criterion), again=again)
+    show_attempt(workspace, judge_attempt(workspace, show_criterion, children), again=again)
 
 
 def show_attempt_run(workspace: Workspace) -> None:
