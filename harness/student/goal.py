@@ -243,7 +243,7 @@ class _HiddenCriteriaPrinter(_CriteriaPrinter):
             return
         count = f"{len(differ)} of {len(outcomes)} {'differs' if len(differ) == 1 else 'differ'}"
         if not differ:
-            count = f"none of {len(outcomes)} differs, but a function behaves differently from a healthy program"
+            count = f"all {len(outcomes)} agree with a healthy run, but a function behaves differently"
         super().add([GoalItem(says=CHECKS, reached=False, found=count, checks=differ)])
 
 
