@@ -216,6 +216,7 @@ def verify(recipe: str, work: Path, resume: bool, which: bool, healthy: bool, **
     from harness.run.options import RunOptions
     from harness.student.exercise import claim_healthy, name_differing_checks, verify_exercise
     from harness.student.summary import show_claim, show_differing_checks, show_verdict_of
+    from harness.student.verdict_children import VerdictChildren
     from harness.workspace.workspace import open_workspace
 
     if healthy:
@@ -232,7 +233,11 @@ def verify(recipe: str, work: Path, resume: bool, which: bool, healthy: bool, **
         show_differing_checks(workspace, name_differing_checks(workspace))
         return
     policy = read_policy(options)
-    show_verdict_of(verify_exercise(recipe, work, RunOptions(**options), resume=resume, policy=policy))
+    with VerdictChildren() as children:
+        workspace = verify_exercise(
+            recipe, work, RunOptions(**options), resume=resume, policy=policy, children=children
+        )
+        show_verdict_of(workspace, children)
 
 
 @cli.command()
@@ -243,26 +248,37 @@ def watch(recipe: str, work: Path) -> None:
     from harness.run.options import RunOptions
     from harness.student.exercise import verify_exercise
     from harness.student.summary import show_verdict_of
+    from harness.student.verdict_children import VerdictChildren
     from harness.workspace.workspace import open_workspace
 
     workspace = open_workspace(work, recipe)
     ran = None
     try:
         while True:
-            # Reading the modification time again and again works on every file system, and with editors that replace
-            # the file.
-            saved = workspace.experiment.stat().st_mtime if workspace.experiment.exists() else None
-            if saved is not None and saved != ran:
-                ran = saved
+            with VerdictChildren() as children:
+                children.start(workspace.settings.numerics)
+                ran = _wait_for_save(workspace.experiment, ran)
                 click.clear()
                 try:
-                    show_verdict_of(verify_exercise(recipe, work, RunOptions()), again="and save it")
+                    verify_exercise(recipe, work, RunOptions(), children=children)
+                    show_verdict_of(workspace, children, again="and save it")
                 except UserError as error:
                     click.echo(f"There is no new run. {error}")
                 click.echo("Save the file to run it again. Press Ctrl-C to stop.")
-            time.sleep(0.3)
     except (Stopped, KeyboardInterrupt):
         click.echo(f"Stopped watching. Next: {workspace.command('verify')}")
+
+
+def _wait_for_save(path: Path, before: float | None) -> float:
+    """Return the modification time of a file as soon as it exists and has another time than `before`.
+
+    Reading the time again and again works on every file system, and with editors that replace the file.
+    """
+    while True:
+        saved = path.stat().st_mtime if path.exists() else None
+        if saved is not None and saved != before:
+            return saved
+        time.sleep(0.1)
 
 
 @cli.command()
@@ -324,6 +340,8 @@ def serve(work: Path, port: int | None, no_browser: bool) -> None:
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the solution of an exercise: the cause, the fix and an explanation."""
     from harness.recipes.catalogue import load_recipe
+    from harness.run.files import METRICS_LOG
+    from harness.run.metrics_log import read_metrics_log
     from harness.student.debrief import show_explanation
     from harness.student.solution import note_reveal, question_before
 
@@ -332,7 +350,8 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
     if question and not yes:
         confirm(question, "The solution was not shown.")
     note_reveal(found, folder)
-    show_explanation(found)
+    log = folder / "runs" / "broken" / METRICS_LOG
+    show_explanation(found, records=read_metrics_log(log) if log.is_file() else ())
 
 
 @cli.command()

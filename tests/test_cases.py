@@ -7,6 +7,7 @@ import pytest
 from grader.selfcheck.cases import (
     cases_page,
     combination_fixes,
+    is_worse,
     silence_problems,
     silent_reasons,
     twin_problems,
@@ -72,3 +73,15 @@ def test_one_fix_of_two_earns_half_and_both_earn_all() -> None:
     pair = map(load_recipe, ("missing_zero_grad", "double_softmax"))
     with open_runs(jobs=2) as runs:
         assert [problem_of(fix, checks) for fix, checks in judge_fixes(combination_fixes(*pair), runs)] == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "worse"),
+    [
+        ([0.911, 0.922, 0.93], True),  # SGD(dampening=0.9): every step is ten times shorter
+        ([0.926, 0.941, 0.953], False),  # a long warm-up
+        ([None, None, None], False),
+    ],
+)
+def test_a_decoy_that_costs_accuracy_is_reported(accuracies: list[float | None], *, worse: bool) -> None:
+    assert is_worse(accuracies, [0.93, 0.949, 0.973]) == worse

@@ -57,7 +57,7 @@ def test_triage_without_a_workspace_leaves_no_file_and_names_the_next_step(tmp_p
     assert re.findall(r"^  [a-z-]+ +harness ([a-z-]+) huge_lr$", said, re.MULTILINE) == wrong
     assert "dead units 100 %" in said
     walk = {name.replace("_", "-") for name in check_names() if load_check(name).in_triage}
-    lists = re.search(r"^Sound: (.*)\.\nNothing to judge: (.*)\.$", said, re.MULTILINE)
+    lists = re.search(r"^Found nothing wrong: (.*)\.\nHad nothing to judge: (.*)\.$", said, re.MULTILINE)
     assert lists
     named = [re.findall(r"([a-z-]+)(?: \([a-z-]+\))?(?:, |$)", found) for found in lists.groups()]
     assert sorted([*wrong, *named[0], *named[1]]) == sorted(walk)
@@ -191,7 +191,7 @@ def test_the_walk_is_shown_on_a_screen(capsys: pytest.CaptureFixture[str]) -> No
         "  unpaired       harness data huge_lr",
     ]  # fmt: skip
     assert lines[6:8] == ["  stalls         harness overfit huge_lr", f"    0.5 of 1 {HOSTILE}"]
-    assert lines[9:11] == ["Sound: first-loss (chance).", "Nothing to judge: tokens (no-texts)."]
+    assert lines[9:11] == ["Found nothing wrong: first-loss (chance).", "Had nothing to judge: tokens (no-texts)."]
     # A check that has already run is not a next step.
     following = lines[lines.index("Next:") + 1 :]
     assert f"  read: {walk[1].outcome.look}" in following

@@ -8,11 +8,13 @@ from helpers.made_up_runs import complete_run, make_workspace
 
 from harness.recipes.mysteries import load_hidden, mystery_name
 from harness.run.settings import RunSettings
-from harness.student import goal
+from harness.student import attempts, goal
+from harness.student.debrief import describe_overfitting
 from harness.student.exercise import judge_attempt
 from harness.student.goal import GoalItem
 from harness.student.overview import list_exercises, show_progress
 from harness.student.solution import question_before
+from harness.student.summary import attempt_views, claim_rows
 from harness.workspace.progress import note_begin, note_explained, note_progress, note_score, note_solved, progress_of
 from harness.workspace.workspace import create_workspace
 
@@ -103,3 +105,30 @@ def test_an_older_file_is_still_read(tmp_path: Path) -> None:
     (tmp_path / ".progress" / "huge_lr.json").write_text('{"format_version": 1, "hints": 2, "handed_in": "a.tar.gz"}')
     known = progress_of(tmp_path / "huge_lr")
     assert (known.hints, known.handed_in, known.solved) == (2, "a.tar.gz", None)
+
+
+def test_the_history_shows_claims_and_calls_no_edit_of_a_sound_case_a_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = (mystery_name(1, number) for number in range(1, 100))
+    name = next(name for name in names if load_hidden(name).is_healthy)
+    broken = load_hidden(name).broken_source()
+    workspace = create_workspace(tmp_path, name, broken, RunSettings(seed=42, dataset="digits"))
+    for run, source in (("broken", broken), ("fixed", "edited = True\n")):
+        complete_run(workspace.run_folder(run), run, source)
+    attempts.keep_attempt(workspace, [GoalItem(says="log", reached=True, found="healthy")])
+    assert [view.cells[1] for view in attempt_views(workspace)] == ["healthy before and after your edit"]
+    note_progress(workspace.folder, wrong_claims=2)
+    assert [row[:2] for row in claim_rows(workspace)] == [("claim", "wrong: something is broken")] * 2
+    note_solved(workspace.folder, ("healthy",), 1)
+    assert claim_rows(workspace)[-1][:2] == ("claim", "right: nothing is broken")
+
+
+def test_a_healthy_run_that_overfits_says_so() -> None:
+    def said(*losses: float) -> str:
+        return describe_overfitting(
+            [{"kind": "epoch", "epoch": at, "val_loss": loss} for at, loss in enumerate(losses)]
+        )
+
+    assert "lowest after epoch 1, at 0.5, and ends at 1.8" in said(0.5, 0.9, 1.8)
+    assert said(0.5, 0.52, 0.55) == said(0.9, 0.8, 0.5, 0.82) == said() == ""

@@ -86,7 +86,7 @@ def test_every_layer_and_signal_has_its_chart(tmp_path: Path) -> None:
         assert signal in words
     assert "first layer: 200 values" in words
     for figure in ("loss", "accuracy"):
-        for measured in ("by evaluate() in its own mode", "by evaluate() again", "by the harness in eval mode"):
+        for measured in ("by evaluate() in its own mode", "by evaluate() again", "measured again in eval mode"):
             assert f"Validation {figure}, {measured}" in words
 
 

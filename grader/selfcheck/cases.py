@@ -6,7 +6,9 @@ broken.
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
+from grader.replay.replay import Replay
 from grader.score.measurements import has_learnt
 from grader.selfcheck.guide import MADE, SILENT, parts_of
 from grader.selfcheck.runs import Runs, SubjectChecks, request_of
@@ -14,7 +16,8 @@ from grader.selfcheck.seeds import MORE_SEEDS
 from harness.checks import checks_for, load_check
 from harness.recipes.cases import Cases, Decoy, case_of
 from harness.recipes.known_edits import KnownFix
-from harness.recipes.recipe import SOLUTIONS, Recipe
+from harness.recipes.recipe import SOLUTIONS, Recipe, experiment_source
+from harness.run.metrics_log import epoch_records
 from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom
 
@@ -57,7 +60,10 @@ def silence_problems(silent: Mapping[str, str], trips: Mapping[str, Mapping[str,
 
 
 def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
-    """Yield the problems with decoys: a decoy does not look broken, does not learn, or a check finds a fault in it."""
+    """Yield the problems with decoys.
+
+    A decoy does not look broken, does not learn, ends worse than its experiment, or a check finds a fault in it.
+    """
     subjects = {
         (decoy.id, seed): SubjectChecks(source, RunSettings(seed=seed, dataset=decoy.dataset), checks_for(source))
         for decoy in decoys
@@ -66,12 +72,23 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
     }
     found = runs.outcomes("decoys", [*subjects.values()])
     requests = {}
+    for experiment, dataset in {(decoy.experiment, decoy.dataset) for decoy in decoys}:
+        recipe = Recipe.model_construct(id=experiment, experiment=experiment, dataset=dataset, breaks=())
+        for seed in (_SEED, *MORE_SEEDS):
+            settings = RunSettings(seed=seed, dataset=dataset)
+            requests[experiment, seed] = request_of(recipe, experiment_source(experiment), settings)
     for decoy in decoys:
         recipe = Recipe.model_construct(id=decoy.id, experiment=decoy.experiment, dataset=decoy.dataset, breaks=())
         for seed in (_SEED, *MORE_SEEDS):
             requests[decoy.id, seed] = request_of(recipe, *subjects[decoy.id, seed][:2])
     made = runs.replays("runs of decoys", requests.values())
     for decoy in decoys:
+        mine, usual = (
+            [_last_accuracy(made[requests[name, seed]]) for seed in (_SEED, *MORE_SEEDS)]
+            for name in (decoy.id, decoy.experiment)
+        )
+        if is_worse(mine, usual):
+            yield f"decoy {decoy.id}: its validation accuracy is worse than in a run of {decoy.experiment}"
         for seed in (_SEED, *MORE_SEEDS):
             where = f"decoy {decoy.id}, seed {seed}"
             replay = made[requests[decoy.id, seed]]
@@ -86,6 +103,17 @@ def decoy_problems(decoys: Sequence[Decoy], runs: Runs) -> Iterator[str]:
             for name, outcome in found.get(subjects[decoy.id, seed], {"checks": "fail"}).items():
                 if name == "checks" or not load_check(name).outcome(outcome).sound:
                     yield f"{where}: {name} finds {outcome}"
+
+
+def _last_accuracy(replay: Replay) -> float | None:
+    epochs = epoch_records(replay.records()) if replay.status == "OK" else []
+    return epochs[-1]["val_accuracy"] if epochs else None
+
+
+def is_worse(decoy: Sequence[float | None], usual: Sequence[float | None]) -> bool:
+    """Return whether the mean accuracy of a decoy over seeds is below the lowest accuracy of its experiment."""
+    mine, others = ([one for one in values if one is not None] for values in (decoy, usual))
+    return bool(mine and others) and fmean(mine) < min(others)
 
 
 def combination_fixes(*recipes: Recipe) -> list[KnownFix]:

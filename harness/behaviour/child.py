@@ -6,14 +6,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from harness.behaviour.compare import Behaviour
-from harness.run.launch import ChildJob, Reporter, launch_child, serve
+from harness.run.launch import Child, ChildJob, Reporter, launch_child, serve
 from harness.run.settings import RunSettings
 
+MODULE = "harness.behaviour.child"
 
-def behaviour_of(source: str, settings: RunSettings, *, bar: bool = False) -> Behaviour:
-    """Measure the behaviour of an experiment on the CPU and return it. Raises as `launch_child` does."""
-    child = ChildJob(
-        module="harness.behaviour.child",
+
+def behaviour_of(source: str, settings: RunSettings, *, bar: bool = False, child: Child | None = None) -> Behaviour:
+    """Measure the behaviour of an experiment on the CPU and return it. `child` and errors are as in `launch_child`."""
+    found: Behaviour = launch_child(behaviour_job(source, settings), bar=bar, child=child)["behaviour"]
+    return found
+
+
+def behaviour_job(source: str, settings: RunSettings) -> ChildJob:
+    """Return the job of a measurement."""
+    return ChildJob(
+        module=MODULE,
         line=json.dumps([source, asdict(replace(settings, device="cpu"))]),
         numerics=settings.numerics,
         label="measuring",
@@ -21,8 +29,6 @@ def behaviour_of(source: str, settings: RunSettings, *, bar: bool = False) -> Be
         place="The experiment",
         quiet=True,  # the functions are called hundreds of times, so their prints would bury the result
     )
-    found: Behaviour = launch_child(child, bar=bar)["behaviour"]
-    return found
 
 
 def _execute(line: str, reporter: Reporter) -> None:

@@ -233,7 +233,7 @@ _TensorBatches = Sequence[tuple[Tensor, Tensor]]
 
 def _all_prepared(trial: Trial, inputs: Tensor, labels: Tensor) -> _TensorBatches:
     """Prepare one batch many times and return the results; the random generators are not reset in between."""
-    torch.manual_seed(100)
+    torch.default_generator.manual_seed(100)
     generator = torch.Generator().manual_seed(5)
     return [trial.experiment.prepare_batch(inputs.clone(), labels.clone(), generator) for _ in range(_DRAWN)]
 
@@ -257,9 +257,9 @@ def _network(subject: Subject) -> Probe:
         if inputs.is_floating_point():
             inputs *= {"usual": 1.0, "large": 30.0, "blank": 0.0}[kind]
         with torch.no_grad():
-            torch.manual_seed(7)
+            torch.default_generator.manual_seed(7)
             yield f"{kind} inputs, eval mode", project(model.eval()(inputs))
-            torch.manual_seed(7)
+            torch.default_generator.manual_seed(7)
             before = [buffer.clone() for buffer in model.buffers()]
             yield f"{kind} inputs, training mode", project(model.train()(inputs))
         yield f"{kind} inputs, statistics", project_changes(before, model)
@@ -267,11 +267,11 @@ def _network(subject: Subject) -> Probe:
     for name, some in _other_forms(inputs):
         for mode in ("eval", "training"):
             give_weights(model)
-            torch.manual_seed(7)
+            torch.default_generator.manual_seed(7)
             yield _try_measure(f"{name}, {mode} mode", lambda: project(model.train(mode == "training")(some)))  # noqa: B023
     give_weights(model)
     model.zero_grad()
-    torch.manual_seed(7)
+    torch.default_generator.manual_seed(7)
     outputs = model.train()(inputs)
     (outputs * draw_normal(outputs.shape, 8)).sum().backward()
     yield "gradients", [number for p in model.parameters() for number in project(_gradient(p))[:1]]
@@ -303,7 +303,7 @@ def _initialization(subject: Subject) -> Probe:
     counts = [tensor.numel() * _BUILDS for tensor in tensors]
     sums, squares = [0.0] * len(counts), [0.0] * len(counts)
     experiment = subject.experiment()
-    torch.manual_seed(subject.settings.seed)
+    torch.default_generator.manual_seed(subject.settings.seed)
     for _ in range(_BUILDS):
         for place, tensor in enumerate(experiment.build_model().parameters()):
             values = tensor.detach().double()
@@ -437,11 +437,11 @@ def _outputs_in_steps(subject: Subject, model: nn.Module, batches: Sequence[tupl
     handle = trial.model.register_forward_hook(lambda _, given, outputs: calls.append((given[0], outputs.detach())))
     found = []
     for number, (inputs, labels) in enumerate(batches):
-        torch.manual_seed(50 + number)
+        torch.default_generator.manual_seed(50 + number)
         with torch.no_grad():
             usual = copy.deepcopy(trial.model).train()(inputs)
         calls.clear()
-        torch.manual_seed(50 + number)
+        torch.default_generator.manual_seed(50 + number)
         trial.experiment.train_step(trial.model.train(), optimizer, inputs, labels)
         is_whole = len(calls) == 1 and torch.equal(calls[0][0], inputs)
         found.append(calls[0][1] if is_whole else usual)
@@ -498,7 +498,7 @@ def _step_at_start(subject: Subject) -> Probe:
         start = [p.detach().clone() for p in trial.model.parameters()]
         optimizer = _plain_optimizer(trial)
         with no_autocast() if full else nullcontext():
-            torch.manual_seed(50)
+            torch.default_generator.manual_seed(50)
             trial.experiment.train_step(trial.model.train(), optimizer, *next(trial.batches()))
         moved = [(p.detach() - s).double().flatten() for p, s in zip(trial.model.parameters(), start, strict=True)]
         steps.append(torch.cat(moved))
@@ -518,7 +518,7 @@ def _steps(
     losses, sizes = [], []
     with record_batch_sizes(model) as calls, record_autocast() as reduced:
         for number, (inputs, labels) in enumerate(batches):
-            torch.manual_seed(50 + number)
+            torch.default_generator.manual_seed(50 + number)
             given = inputs * scale if scale != 1.0 else inputs
             losses.append(float(trial.experiment.train_step(model.train(), optimizer, given, labels)))
             if number in (0, len(batches) - 1):
@@ -570,7 +570,7 @@ def _evaluation_of_network(subject: Subject) -> Probe:
         give_weights(model)
         before = [buffer.clone() for buffer in model.buffers()]
         for mode in (True, False):
-            torch.manual_seed(11)
+            torch.default_generator.manual_seed(11)
             found = again.experiment.evaluate(model.train(mode), inputs[rows].clone(), labels[rows].clone())
             yield f"{name}, from {'training' if mode else 'eval'} mode", _metrics(found)
         yield f"{name}, statistics", project_changes(before, model)

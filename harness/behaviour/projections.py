@@ -3,6 +3,7 @@
 import hashlib
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -27,9 +28,13 @@ def project(*tensors: Tensor) -> list[float]:
             values = values.where(finite, 0.0)
         found.append(float(values.norm()))
         for number in range(_DIRECTIONS):
-            direction = draw_normal(values.shape, 60 + number).double()
-            found.append(float(values @ direction))
+            found.append(float(values @ _direction(len(values), 60 + number)))
     return found
+
+
+@lru_cache(maxsize=128)  # drawing takes most of the time, and a measurement projects the same shapes again and again
+def _direction(length: int, seed: int) -> Tensor:
+    return draw_normal((length,), seed).double()
 
 
 def project_changes(before: Sequence[Tensor], model: nn.Module) -> list[float]:

@@ -59,8 +59,9 @@ def measure(subject: Subject) -> Finding:
         outcome = "other-shares"
         summary = f"the share of class {label} differs by {short(share)} standard deviations between the splits"
     elif max(indices) > DRIFTS:
+        outcome, summary = "drifts", f"largest KS {short(distances[worst])} ({names[worst]})"
         at = indices.index(max(indices))
-        outcome, summary = "drifts", f"{names[at]} drifts: PSI {short(indices[at])}, KS {short(distances[at])}"
+        summary += f"; largest PSI {short(indices[at])} ({names[at]})"
     rows = tuple(
         (names[at], distances[at], indices[at], float(features[:, at].mean()), float(other_features[:, at].mean()))
         for at in order[:SHOWN]

@@ -17,7 +17,7 @@ from harness.recipes.mysteries import is_hidden, level_of_hidden
 from harness.recipes.recipe import LEVELS, NO_HINTS, KitRecipe, Recipe, listed_ids
 from harness.recipes.suite import as_typed
 from harness.run.files import CHECKPOINT, METRICS_LOG
-from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log, to_strict
+from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log, read_metrics_log, to_strict
 from harness.student.attempts import Attempt, edit_of, list_attempts
 from harness.student.certificate import write_certificate
 from harness.student.debrief import explain, has_debrief
@@ -32,6 +32,7 @@ from harness.student.summary import (
     HIDDEN_GOAL,
     attempt_verdict,
     attempt_views,
+    claim_rows,
     claim_verdict,
     metric_rows,
     run_figures,
@@ -153,12 +154,13 @@ def _read_workspace(workspace: Workspace, recipe: Recipe, triage: dict[str, Any]
         "criteria": [] if last is None else [
             {"says": item.says, "found": item.found, "reached": item.reached} for item in last.criteria
         ],
-        "verdict": "" if last is None else as_typed(attempt_verdict(workspace, last)),
+        "verdict": "" if last is None else as_typed(attempt_verdict(workspace, last, in_shell=False)),
         "fixed": last is not None and last.fixed,
         "last": None if last is None else last.number,
         "history": {
             "columns": ATTEMPT_COLUMNS,
             "attempts": [{"number": one.number, "cells": one.cells, "edit": one.edit} for one in views],
+            "claims": claim_rows(workspace),
         },
         "hints": {
             "offered": recipe.hints != NO_HINTS,
@@ -174,18 +176,19 @@ def _read_workspace(workspace: Workspace, recipe: Recipe, triage: dict[str, Any]
         "explained": has_debrief(recipe),
         "claimable": is_hidden(recipe.id) and progress.solved is None,
         "solved": ", ".join(progress.solved.causes) if progress.solved else "",
-        "explanation": _read_explanation(recipe, workspace.folder, attempts),
+        "explanation": _read_explanation(recipe, workspace, attempts),
     }  # fmt: skip
 
 
-def _read_explanation(recipe: Recipe, folder: Path, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
+def _read_explanation(recipe: Recipe, workspace: Workspace, attempts: Sequence[Attempt]) -> list[dict[str, Any]]:
     """Return the passages of the explanation, or [] if the student may not see it yet."""
-    if isinstance(recipe, KitRecipe) or question_before(recipe, folder):
+    if isinstance(recipe, KitRecipe) or question_before(recipe, workspace.folder):
         return []
+    records = read_metrics_log(workspace.run_folder("broken") / METRICS_LOG)
     attempt = next((one for one in reversed(attempts) if one.fixed), None)
     return [
         {"heading": one.heading, "minor": one.minor, "html": render_markdown(one.text), "edit": one.edit}
-        for one in explain(recipe, attempt)
+        for one in explain(recipe, attempt, records)
     ]
 
 

@@ -34,13 +34,15 @@ def verify(name: str, work: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     """Run the edited experiment and judge it, as `harness verify` does."""
     from harness.student.exercise import judge_attempt, verify_exercise
     from harness.student.summary import attempt_verdict
+    from harness.student.verdict_children import VerdictChildren
 
-    workspace = verify_exercise(name, work, RunOptions(), resume=bool(given.get("resume")))
-    attempt = judge_attempt(workspace)
+    with VerdictChildren() as children:
+        workspace = verify_exercise(name, work, RunOptions(), resume=bool(given.get("resume")), children=children)
+        attempt = judge_attempt(workspace, children=children)
     return {
         "attempt": None if attempt is None else attempt.number,
         "fixed": attempt is not None and attempt.fixed,
-        "says": attempt_verdict(workspace, attempt),
+        "says": attempt_verdict(workspace, attempt, in_shell=False),
     }
 
 
@@ -61,10 +63,11 @@ def run_triage(name: str, work: Path, given: Mapping[str, Any]) -> dict[str, Any
                 "title": one.title,
                 "question": one.check.question,
                 "sound": one.outcome.sound if shown else None,
+                "judged": one.outcome.judged,
                 "lines": [str(line) for line in found],
             }
         )
-    lines = screen_lines(reports, target.triage, target.source, in_shell=False)
+    lines = screen_lines(reports, target.triage, target.source, edited=target.edited, in_shell=False)
     screen = [(str(line), line.tone) for line in lines]
     return {"source": target.source, "screen": screen, "checks": checks if not check else []}
 

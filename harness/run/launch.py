@@ -65,17 +65,24 @@ class ChildJob:
 
 
 def launch_child(
-    job: ChildJob, *, bar: bool = True, hear: Callable[[Mapping[str, Any]], None] = lambda event: None
+    job: ChildJob,
+    *,
+    bar: bool = True,
+    hear: Callable[[Mapping[str, Any]], None] = lambda event: None,
+    child: "Child | None" = None,
 ) -> dict[str, Any]:
     """Do a job in a child process and return its result. If `bar`, show the progress by `progress_display`.
 
-    hear: gets each event `found`, and may print lines. Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C,
-    and `ChildFault` for a bug in trainwreck.
+    hear: gets each event `found`, and may print lines. child: a process that was started for this job, or None to start
+    one now. Raises `UserError` for a user's mistake, `Stopped` after Ctrl-C, and `ChildFault` for a bug in trainwreck.
     """
     outcome: dict[str, Any] = {"event": "none"}
     when = "before the first step"
     progress = progress_display.get()(job.label) if bar else None
-    with progress or contextlib.nullcontext(), _Child(job, progress) as child:
+    with progress or contextlib.nullcontext(), contextlib.ExitStack() as stack:
+        with _blocked_interrupts():
+            child = child or Child(job.module, job.numerics, bar=bar, quiet=job.quiet)
+            stack.enter_context(child.followed(job, progress))
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote this line
@@ -200,48 +207,87 @@ progress_display: ContextVar[Callable[[str], ProgressDisplay | None]] = ContextV
 )
 
 
-class _Child:
-    """A child process, and the pipe of its events. Use it as a context manager, which ends the process.
+class Child:
+    """A child process, and the pipe of its events.
+
+    The process imports torch and waits for its job. Start it before the job is known to save the time of the import.
+    `launch_child` gives it the job and follows it; `begin` gives the job earlier, so that the process works meanwhile.
+    `close` ends a process that nobody follows.
+
+    bar: whether `launch_child` will show the progress. quiet: as in `ChildJob`.
 
     The child's standard input stays open while the parent runs. When it closes, the child ends. The output of an
     experiment goes to standard error, because standard output contains only the results of the command.
     """
 
-    def __init__(self, job: ChildJob, bar: ProgressDisplay | None) -> None:
+    def __init__(self, module: str, numerics: Numerics, *, bar: bool, quiet: bool = False) -> None:
         self.interrupted = False
-        self._debugging = False
-        self._bar = bar
-        self._before = signal.getsignal(signal.SIGINT)
-        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        self.module = module
+        self._quiet = quiet
+        self._begun = self._debugging = False
+        self._bar: ProgressDisplay | None = None
+        self._shows: threading.Thread | None = None
+        has_bar = bar and progress_display.get()("") is not None
         reading, writing = os.pipe()
-        # Block Ctrl-C until the handlers of child and parent are set. A signal that arrives in the meantime is
-        # delivered afterwards.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _blocked_interrupts():
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", job.module, str(writing), _AT_TERMINAL if _has_terminal() else "-"],
-                env=run_environment(job.numerics),
+                [sys.executable, "-P", "-m", module, str(writing), _AT_TERMINAL if _has_terminal() else "-"],
+                env=run_environment(numerics),
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL if job.quiet else subprocess.PIPE if bar else 2,
-                stderr=None if not bar else subprocess.PIPE if job.quiet else subprocess.STDOUT,
+                stdout=subprocess.DEVNULL if quiet else subprocess.PIPE if has_bar else 2,
+                stderr=None if not has_bar else subprocess.PIPE if quiet else subprocess.STDOUT,
                 pass_fds=(writing,),
                 text=True,
                 errors="replace",
             )
-            if self._in_main_thread:
-                signal.signal(signal.SIGINT, self._interrupt)
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             os.close(writing)
         self.events = os.fdopen(reading, encoding="utf-8")
         assert self.process.stdin is not None
         self._lifeline: IO[str] = self.process.stdin
-        self._send(job.line)
-        self._shows: threading.Thread | None = None
-        if bar:
-            shown = self.process.stderr if job.quiet else self.process.stdout
-            self._shows = threading.Thread(target=bar.print_above, args=(shown,), daemon=True)
-            self._shows.start()
+
+    def begin(self, job: ChildJob) -> None:
+        """Give the process its job, unless it has one."""
+        if not self._begun:
+            self._begun = True
+            self._send(job.line)
+
+    @contextlib.contextmanager
+    def followed(self, job: ChildJob, bar: ProgressDisplay | None) -> Iterator[None]:
+        """Give the process its job and, until its end, pass Ctrl-C to it and its output to `bar`."""
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            with _blocked_interrupts():
+                if in_main_thread:
+                    signal.signal(signal.SIGINT, self._interrupt)
+            self.begin(job)
+            shown = self.process.stderr if self._quiet else self.process.stdout
+            if bar and shown:
+                self._bar = bar
+                self._shows = threading.Thread(target=bar.print_above, args=(shown,), daemon=True)
+                self._shows.start()
+            yield
+        except BaseException:
+            self.process.kill()
+            raise
+        finally:
+            self._finish()
+            if in_main_thread:
+                signal.signal(signal.SIGINT, before)
+
+    def close(self) -> None:
+        """Kill the process if it is still there. Do this for a process that `launch_child` may not have followed."""
+        if not self.events.closed:
+            self.process.kill()
+            self._finish()
+
+    def _finish(self) -> None:
+        self.process.wait()
+        if self._shows:
+            self._shows.join(_LAST_LINES_SECONDS)
+        self.events.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._lifeline.close()
 
     def _send(self, line: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # the child has ended; its exit status says why
@@ -271,20 +317,15 @@ class _Child:
         timer.daemon = True
         timer.start()
 
-    def __enter__(self) -> "_Child":
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self.process.kill()
-        self.process.wait()
-        if self._shows:
-            self._shows.join(_LAST_LINES_SECONDS)
-        self.events.close()
-        with contextlib.suppress(BrokenPipeError):
-            self._lifeline.close()
-        if self._in_main_thread:
-            signal.signal(signal.SIGINT, self._before)
+@contextlib.contextmanager
+def _blocked_interrupts() -> Iterator[None]:
+    """Block Ctrl-C until the handlers of child and parent are set. A signal in the meantime arrives afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Reporter:
@@ -329,6 +370,9 @@ def serve(
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)  # print each line at once, also into a pipe or a file
+    # This takes two seconds or more, so do it before Ctrl-C is caught, and before the job is known.
+    with contextlib.suppress(ImportError):  # the import below reports an installation without torch
+        import torch._dynamo
     line = sys.stdin.readline()
     if not line:
         return 1  # the parent has ended
@@ -340,7 +384,7 @@ def serve(
 
     support_breakpoints(ask_for_terminal if sys.argv[2] == _AT_TERMINAL else None)
     try:
-        import torch  # noqa: F401 - this takes a second or two, so do it before Ctrl-C is caught
+        import torch  # noqa: F401
 
         reporter.send("started")
         signal.signal(signal.SIGINT, _raise_once)

@@ -247,7 +247,7 @@ class _Observer:
         seed = zlib.crc32(repr(place).encode())
         random.seed(seed)
         np.random.seed(seed)
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # measured on the CPU; torch.manual_seed takes 2 ms for other devices
         for number, generator in enumerate(self._generators):
             generator.bit_generator.state = np.random.PCG64(seed + number).state
 

@@ -69,7 +69,7 @@ def _measure(names: Sequence[str], *, target: str, work: Path, as_json: bool, **
     if as_json:
         print_json(found, reports)
     else:
-        show(reports, found.triage, source=found.source)
+        show(reports, found.triage, source=found.source, edited=found.edited)
 
 
 @click.command()

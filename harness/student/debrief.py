@@ -4,6 +4,7 @@ A terminal and the page of `harness serve` show the same passages. Everything co
 has no explanations.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import load_variants
 from harness.recipes.recipe import HEALTHY, SOLUTIONS, KitRecipe, Recipe
+from harness.run.metrics_log import Record, epoch_records
 from harness.student.attempts import Attempt, edit_of
 
 _SECTION = re.compile(r"^\*\*([^*\n]+)\.\*\*", re.MULTILINE)
@@ -31,10 +33,19 @@ _NOTES_ALONE = (
     "These notes describe runs with only one of the faults. With all of them, or with another seed, values differ."
 )
 _NOTHING_WRONG = (
-    "The right answer changes no line and says that nothing is broken. To be sure, first run the checks: they find"
-    " nothing wrong. Then change one line that looks odd, run the experiment, and compare both runs. If they are"
-    " alike, the line is harmless."
+    "The right answer is to leave the file alone and to claim that nothing is broken. The evidence: no check finds"
+    " anything wrong. If a line looks odd to you, test it: change only this line, run the experiment, compare the run"
+    " with the first one, and undo the change. A line whose change does not improve the run is not a fault."
 )
+_OVERFITS = (
+    "This run overfits: the validation loss is lowest after epoch {best}, at {lowest:.4g}, and ends at {last:.4g}."
+    " Here, overfitting is not a bug: every line does what it should, but the network trains for longer than its few"
+    " examples allow. Fewer epochs, early stopping or more regularization would help."
+)
+# The last validation loss over the lowest one, in runs of 21 healthy experiments with three seeds: orders_mlp and
+# machines_mlp at least 1.64, visits_mlp at most 1.18. Five others reach up to 1.89 in single runs by noise, but their
+# lowest loss is never in the first half of the epochs.
+_OVERFIT_RATIO = 1.5
 
 
 class Passage(NamedTuple):
@@ -54,16 +65,19 @@ def has_debrief(recipe: Recipe) -> bool:
     return not isinstance(recipe, KitRecipe) and recipe.course is None
 
 
-def explain(recipe: Recipe, attempt: Attempt | None = None) -> Iterator[Passage]:
+def explain(recipe: Recipe, attempt: Attempt | None = None, records: Sequence[Record] = ()) -> Iterator[Passage]:
     """Yield the passages of the explanation of an exercise. Do not call it in a course kit, which has no solutions.
 
-    attempt: the attempt that solved the exercise, to compare its edit with the known fixes.
+    attempt: the attempt that solved the exercise, to compare its edit with the known fixes. records: the log of the
+    first run.
     """
     if recipe.is_healthy:
         yield Passage("Cause")
         yield Passage(text=f"{HEALTHY}: {recipe.cause}.{' Your edit was not necessary.' if attempt else ''}")
         if not attempt:
             yield Passage(text=_NOTHING_WRONG)
+        if said := describe_overfitting(records):
+            yield Passage(text=said)
         return
     several = len(recipe.causes) > 1
     if several:
@@ -90,10 +104,10 @@ def explain(recipe: Recipe, attempt: Attempt | None = None) -> Iterator[Passage]
         yield from _fixes(recipe, attempt)
 
 
-def show_explanation(recipe: Recipe, attempt: Attempt | None = None) -> None:
-    """Print the explanation of an exercise. `attempt` means the same as in `explain`."""
+def show_explanation(recipe: Recipe, attempt: Attempt | None = None, records: Sequence[Record] = ()) -> None:
+    """Print the explanation of an exercise. `attempt` and `records` mean the same as in `explain`."""
     console = Console()
-    for passage in explain(recipe, attempt):
+    for passage in explain(recipe, attempt, records):
         if passage.heading:
             console.print(f"\n{passage.heading}", style="bold", markup=False, highlight=False, soft_wrap=True)
         if passage.text:
@@ -103,6 +117,16 @@ def show_explanation(recipe: Recipe, attempt: Attempt | None = None) -> None:
             else:
                 console.print(" ".join(passage.text.split()), markup=False, highlight=False, soft_wrap=True)
         show_diff(console, passage.edit, indent=2)
+
+
+def describe_overfitting(records: Sequence[Record]) -> str:
+    """Return sentences that say how far a healthy run overfits, or "" if it does not."""
+    losses = [record["val_loss"] for record in epoch_records(records)]
+    known = [loss for loss in losses if loss is not None and math.isfinite(loss)]
+    if not known or losses[-1] not in known or losses[-1] < _OVERFIT_RATIO * min(known):
+        return ""
+    best = losses.index(min(known)) + 1
+    return "" if 2 * best >= len(losses) else _OVERFITS.format(best=best, lowest=min(known), last=losses[-1])
 
 
 def read_notes(path: Path) -> dict[str, str]:

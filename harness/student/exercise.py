@@ -42,6 +42,7 @@ from harness.workspace.workspace import (
 if TYPE_CHECKING:  # these modules import libraries that a run does not need
     from harness.student.attempts import Attempt
     from harness.student.goal import SayItem
+    from harness.student.verdict_children import VerdictChildren
     from harness.submission.check_run import CheckItem
 
 
@@ -169,32 +170,46 @@ def verify_exercise(
     bar: bool = True,
     catalogue: Catalogue = SUITE,
     policy: GuardrailPolicy = DEFAULT_POLICY,
+    children: "VerdictChildren | None" = None,
 ) -> Workspace:
-    """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace."""
+    """Run the student's experiment, store the run in `runs/fixed/`, and return the workspace.
+
+    children: start these processes; the second one measures the behaviour of an edited experiment during the run, for
+    `judge_attempt`.
+    """
     recipe = catalogue.find(recipe_id)
     workspace = _open_with_options(recipe, work, options, catalogue)
     workspace.require_run("broken")
     source = read_source(workspace.experiment)
     job = workspace_job(workspace, recipe, "fixed", source, resume=resume)
-    launch(dataclasses.replace(job, guardrails=policy), bar=bar)
+    if children is not None and source != workspace.broken_source():
+        children.start(workspace.settings.numerics, bar=bar)
+        from harness.student.goal import OnThisMachine
+
+        OnThisMachine(recipe, workspace.settings, source, children).begin()
+    launch(dataclasses.replace(job, guardrails=policy), bar=bar, child=children.run if children else None)
     return workspace
 
 
-def judge_attempt(workspace: Workspace, say: "SayItem" = lambda item: None) -> "Attempt | None":
+def judge_attempt(
+    workspace: Workspace, say: "SayItem" = lambda item: None, children: "VerdictChildren | None" = None
+) -> "Attempt | None":
     """Judge the fixed run, store it as an attempt, and return the attempt, or None if the experiment was not edited.
 
-    say: gets each criterion as soon as it is judged, as in `harness.student.goal.judge`. Raises `UserError` if the
-    checks cannot run on the experiment.
+    say: gets each criterion as soon as it is judged, as in `harness.student.goal.judge`. children: as in
+    `verify_exercise`. Raises `UserError` if the checks cannot run on the experiment.
     """
     if not workspace.is_edited():
         return None
     from harness.student.attempts import keep_attempt
     from harness.student.goal import OnThisMachine, judge
+    from harness.student.verdict_children import VerdictChildren
 
     recipe, fixed = workspace.exercise, workspace.run_folder("fixed")
     records = read_metrics_log(fixed / METRICS_LOG)
     before, after = (workspace.run_folder(run) / METRICS_LOG for run in RUNS)
-    examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT))
+    children = children or VerdictChildren()
+    examined = OnThisMachine(recipe, workspace.settings, read_source(fixed / EXPERIMENT), children)
     if recipe.is_case and before.read_bytes() == after.read_bytes():
         # A verdict would reveal whether this case is broken at all. But a fault may leave the log as it is, and its fix
         # counts.

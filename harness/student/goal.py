@@ -7,12 +7,12 @@ The grader also evaluates the weights on data that students never get, and compa
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from harness.behaviour.child import behaviour_of
 from harness.behaviour.compare import Behaviour
 from harness.behaviour.settings import examined_settings
 from harness.behaviour.sound import Comparison, SoundPrograms, compare, read_sound_programs
@@ -24,6 +24,7 @@ from harness.recipes.recipe import BEHAVIOUR, EXERCISES, Goal, KitRecipe, Recipe
 from harness.run.metrics_log import Record, batch_records, epoch_records
 from harness.run.settings import RunSettings
 from harness.run.symptoms import judge_symptom, signal_values
+from harness.student.verdict_children import VerdictChildren
 from harness.submission.log_values import load_causes
 
 # On 257 validation images, random guesses reach an accuracy of up to this factor times 1 / classes.
@@ -89,20 +90,33 @@ class Examination(Protocol):
 
 @dataclass(frozen=True)
 class OnThisMachine:
-    """Measures an experiment in processes on this machine. Raises `UserError` if the experiment cannot be measured."""
+    """Measures an experiment in processes on this machine. Raises `UserError` if the experiment cannot be measured.
+
+    children: the processes that measure.
+    """
 
     recipe: Recipe
     settings: RunSettings
     source: str
+    children: VerdictChildren = field(default_factory=VerdictChildren)
 
-    @property
+    @cached_property
     def programs(self) -> SoundPrograms | None:
         """The correct programs of the exercise, or None if the run uses another data set than the recipe."""
         return programs_of(self.recipe) if self.settings.dataset == self.recipe.dataset else None
 
+    def begin(self) -> None:
+        """Measure the behaviour in the background, if it is compared with correct programs."""
+        if self.programs is not None:
+            self.children.begin_measurement(self.source, self._examined_settings)
+
     def behaviour(self) -> Behaviour:
         """Measure and return the behaviour of each function."""
-        return behaviour_of(self.source, examined_settings(self.recipe, self.recipe.broken_source()), bar=True)
+        return self.children.behaviour(self.source, self._examined_settings)
+
+    @property
+    def _examined_settings(self) -> RunSettings:
+        return examined_settings(self.recipe, self.recipe.broken_source())
 
     def outcomes(self, names: Sequence[str]) -> Mapping[str, str]:
         """Run the named checks and return {check: outcome}."""
@@ -229,7 +243,7 @@ class _HiddenCriteriaPrinter(_CriteriaPrinter):
             return
         count = f"{len(differ)} of {len(outcomes)} {'differs' if len(differ) == 1 else 'differ'}"
         if not differ:
-            count = f"none of {len(outcomes)} differs, but a function behaves differently from a healthy program"
+            count = f"all {len(outcomes)} agree with a healthy run, but a function behaves differently"
         super().add([GoalItem(says=CHECKS, reached=False, found=count, checks=differ)])
 
 

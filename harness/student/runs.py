@@ -8,21 +8,23 @@ from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.recipe import Recipe, experiment_source
 from harness.run.files import CHECKPOINT
-from harness.run.launch import ChildJob, launch_child
+from harness.run.launch import Child, ChildJob, launch_child
 from harness.run.options import DEFAULT_EXPERIMENT
 from harness.run.settings import RunJob, RunName, RunSettings
 from harness.workspace.workspace import Workspace, read_source
 
+MODULE = "harness.student.run_process"
 
-def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str, Any]:
+
+def launch(job: RunJob, *, resumable: bool = True, bar: bool = True, child: Child | None = None) -> dict[str, Any]:
     """Make one run in a child process and return the content of its `result.json`.
 
-    resumable: False if the caller deletes the folder of the run. Messages then do not suggest --resume. Raises as
-    `launch_child` does.
+    resumable: False if the caller deletes the folder of the run. Messages then do not suggest --resume. child, and the
+    errors: as in `launch_child`.
     """
     name = job.experiment if job.recipe == "none" else job.recipe
-    child = ChildJob(
-        module="harness.student.run_process",
+    child_job = ChildJob(
+        module=MODULE,
         line=job.to_json(),
         numerics=job.settings.numerics,
         label=f"{job.run} run of {name}",
@@ -30,7 +32,7 @@ def launch(job: RunJob, *, resumable: bool = True, bar: bool = True) -> dict[str
         place=job.source_path or "The experiment",
         checkpoint=Path(f"{job.folder}.partial", CHECKPOINT) if resumable else None,
     )
-    return launch_child(child, bar=bar)
+    return launch_child(child_job, bar=bar, child=child)
 
 
 def workspace_job(

@@ -30,9 +30,12 @@ _READ_AGAIN = f"{READ}experiment.py again, these areas first. Does the code do a
 _FIXED = "If you have fixed it: harness verify {name}"
 _SAY_HEALTHY = "If you find nothing wrong, name the cause healthy in report.md, and do not edit the experiment."
 _CLAIM_HEALTHY = "If you find nothing wrong, do not edit the experiment: harness verify {name} --healthy"
+_UNDO_AND_SAY = "If nothing was wrong before your edit, undo your edit, and name the cause healthy in report.md."
+_UNDO_AND_CLAIM = "If nothing was wrong before your edit, undo your edit: harness verify {name} --healthy"
 # The same advice for the page of `harness serve`, which has a button for each.
 _FIXED_ON_PAGE = "If you have fixed it, press Save and verify."
 _CLAIM_ON_PAGE = "If you find nothing wrong, do not edit the experiment, and press Nothing is broken."
+_UNDO_ON_PAGE = "If nothing was wrong before your edit, undo your edit, and press Nothing is broken."
 _STYLES = {"plain": "", "heading": "bold", "good": "green", "bad": "bold red", "aside": "dim"}
 DEFAULT_DATASET = "digits"
 # The keys that a course may hide, because they reveal the outcome of a check.
@@ -46,6 +49,7 @@ class Target:
     name: the name of the exercise or script in commands. path: the file that error messages name, or None for the
     unedited experiment. triage: whether the course shows the outcomes of checks, only measurements, or nothing ("off").
     modules: the folder with modules that a script may import. A file of a workspace has none: the grader gets one file.
+    edited: whether the experiment of an exercise was edited.
     """
 
     name: str
@@ -54,6 +58,7 @@ class Target:
     path: Path | None
     triage: Triage = "outcomes"
     modules: Path | None = None
+    edited: bool = False
 
     @property
     def words(self) -> str:
@@ -95,13 +100,15 @@ def show_early(report: CheckReport) -> None:
         _print([Line(f"{report.title} finds {report.outcome.id}", 2, wraps=False)])
 
 
-def show(reports: Sequence[CheckReport], triage: Triage = "outcomes", *, source: str = "") -> None:
+def show(
+    reports: Sequence[CheckReport], triage: Triage = "outcomes", *, source: str = "", edited: bool = False
+) -> None:
     """Print the whole result of one check, or a summary of several checks, and then the next steps.
 
     If the course shows only measurements, print only the measurements. source: the experiment; if no check finds
-    anything wrong, it decides which areas are shown that no check judges completely.
+    anything wrong, it decides which areas are shown that no check judges completely. edited: as in `Target`.
     """
-    _print(screen_lines(reports, triage, source))
+    _print(screen_lines(reports, triage, source, edited=edited))
 
 
 def _print(lines: Iterable[Line]) -> None:
@@ -137,11 +144,12 @@ def measure(
 
 
 def screen_lines(
-    reports: Sequence[CheckReport], triage: Triage, source: str = "", *, in_shell: bool = True
+    reports: Sequence[CheckReport], triage: Triage, source: str = "", *, edited: bool = False, in_shell: bool = True
 ) -> Iterator[Line]:
     """Yield the lines about the result of one check or of several checks.
 
-    source: see `show`. in_shell: False for the page of `harness serve`, which has buttons in place of some commands.
+    source, edited: see `show`. in_shell: False for the page of `harness serve`, which has buttons in place of some
+    commands.
     """
     if triage != "outcomes":
         yield from _measurements(reports)
@@ -161,16 +169,29 @@ def screen_lines(
         yield from (Line(line, 2, 2) for line in blind_spot_lines(source))
         if not reports[0].target.endswith(".py"):
             name = reports[0].target
-            fixed = _FIXED if in_shell else _FIXED_ON_PAGE
-            claim = _CLAIM_HEALTHY if in_shell else _CLAIM_ON_PAGE
-            advice = fixed if not is_case(name) else claim if is_hidden(name) else _SAY_HEALTHY
-            following = [_READ_AGAIN, advice.format(name=shlex.quote(name))]
+            following = [_READ_AGAIN, *_verify_lines(name, edited=edited, in_shell=in_shell)]
     if following:
         yield Line("Next:", tone="heading")
     for line in following:
         yield Line(line, 2, len(READ), wraps=line.startswith(READ))
     if following and in_shell and (activate := _activate()):
         yield Line(f"To make this shell find the command harness: source {activate}", wraps=False, tone="aside")
+
+
+def _verify_lines(name: str, *, edited: bool, in_shell: bool) -> Iterator[str]:
+    """Yield how to get a verdict on an exercise in which no check finds a fault."""
+    fixed = (_FIXED if in_shell else _FIXED_ON_PAGE).format(name=shlex.quote(name))
+    if not is_case(name):
+        yield fixed
+        return
+    if edited:
+        yield fixed
+    if not is_hidden(name):
+        yield _UNDO_AND_SAY if edited else _SAY_HEALTHY
+        return
+    on_page = _UNDO_ON_PAGE if edited else _CLAIM_ON_PAGE
+    claim = _UNDO_AND_CLAIM if edited else _CLAIM_HEALTHY
+    yield claim.format(name=shlex.quote(name)) if in_shell else on_page
 
 
 def _measurements(reports: Sequence[CheckReport]) -> Iterator[Line]:
@@ -230,7 +251,9 @@ def find_target(name: str, work: Path, options: RunOptions) -> Target:
         return Target(name, recipe.broken_source(), options.settings(recipe), None, recipe.triage)
     workspace = open_workspace(work, name)
     settings = options.settings(recipe, workspace.settings)
-    return Target(name, read_source(workspace.experiment), settings, workspace.experiment, recipe.triage)
+    source = read_source(workspace.experiment)
+    edited = workspace.has_run("broken") and workspace.is_edited()
+    return Target(name, source, settings, workspace.experiment, recipe.triage, edited=edited)
 
 
 def _require_checks(case: str, triage: Triage) -> None:

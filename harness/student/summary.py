@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # their imports load libraries that a run does not need
     from harness.student.attempts import Attempt
     from harness.student.goal import GoalItem
     from harness.student.hand_in import Tarball
+    from harness.student.verdict_children import VerdictChildren
     from harness.submission.check_run import CheckItem
 
 RunFigures = dict[str, str]
@@ -34,7 +35,7 @@ HIDDEN_GOAL = (
     "It counts as solved if your run matches a healthy one. If nothing is broken, leave the file alone and say so."
 )
 # Further evaluations of the last weights: how each is made, and the suffix of its names in the log.
-_OTHERWISE = {"evaluated again": "repeated", "by the harness": "eval_mode", "as served": "served"}
+_OTHERWISE = {"second evaluation": "repeated", "in eval mode": "eval_mode", "of the service": "served"}
 
 
 ATTEMPT_COLUMNS = ("attempt", "result", "edit", "last loss", "validation")
@@ -65,9 +66,9 @@ def run_figures(folder: Path) -> RunFigures:
         "largest gradient norm": number(worst),
         "first non-finite loss": "none" if step is None else f"step {step}",
         "validation loss": number(last["val_loss"]),
-        **{f"… {how}": number(last.get(f"val_loss_{end}")) for how, end in _OTHERWISE.items()},
+        **{f"validation loss, {how}": number(last.get(f"val_loss_{end}")) for how, end in _OTHERWISE.items()},
         "validation accuracy": share(last["val_accuracy"]),
-        **{f"… {how} ": share(last.get(f"val_accuracy_{end}")) for how, end in _OTHERWISE.items()},
+        **{f"validation accuracy, {how}": share(last.get(f"val_accuracy_{end}")) for how, end in _OTHERWISE.items()},
         "steps": str(result["steps"]),
         CHECKPOINT_ROW: result["checkpoint_sha256"][:16],
     }
@@ -95,7 +96,7 @@ def metric_rows(runs: Sequence[RunFigures]) -> list[tuple[str, ...]]:
         if name == CHECKPOINT_ROW and len(runs) > 1:
             continue  # it also differs if only the recorded metrics differ, and the weights are equal
         values = [figures[name] for figures in runs]
-        if not name.startswith("…"):
+        if not name.endswith(tuple(f", {how}" for how in _OTHERWISE)):
             first = values
         elif all(value in ("-", own) for value, own in zip(values, first, strict=True)):
             continue
@@ -162,17 +163,17 @@ def _claim_line(workspace: Workspace) -> str:
     return _NAME_HEALTHY.format(report=workspace.report)
 
 
-def show_verdict_of(workspace: Workspace, *, again: str = "") -> None:
+def show_verdict_of(workspace: Workspace, children: "VerdictChildren", *, again: str = "") -> None:
     """Judge the fixed run, and print each result as soon as it is known: the table, the criteria, then the verdict.
 
-    again: words that say how to run the experiment again (default: use `verify`).
+    children: as in `verify_exercise`. again: words that say how to run the experiment again (default: use `verify`).
     Raises `UserError` if the checks cannot run on the experiment.
     """
     from harness.student.exercise import judge_attempt
 
     if workspace.is_edited():
         show_attempt_run(workspace)
-    show_attempt(workspace, judge_attempt(workspace, show_criterion), again=again)
+    show_attempt(workspace, judge_attempt(workspace, show_criterion, children), again=again)
 
 
 def show_attempt_run(workspace: Workspace) -> None:
@@ -271,6 +272,10 @@ def show_claim(workspace: Workspace, *, right: bool) -> None:
     console = Console()
     show_folded(console, claim_verdict(workspace, right=right), style="bold green" if right else "bold")
     if right:
+        from harness.student.debrief import describe_overfitting
+
+        if said := describe_overfitting(read_metrics_log(workspace.run_folder("broken") / METRICS_LOG)):
+            show_folded(console, said)
         _show_level(console, workspace)
         show_next(console, f"the next exercise: {_next_command(workspace)}")
         return
@@ -316,8 +321,11 @@ def show_differing_checks(workspace: Workspace, names: Sequence[str]) -> None:
     show_next(console, f"edit {workspace.experiment}, then {workspace.command('verify')}")
 
 
-def attempt_verdict(workspace: Workspace, attempt: "Attempt | None") -> str:
-    """Return a sentence that says whether an attempt is fixed. attempt: None if the experiment was not edited."""
+def attempt_verdict(workspace: Workspace, attempt: "Attempt | None", *, in_shell: bool = True) -> str:
+    """Return a sentence that says whether an attempt is fixed. attempt: None if the experiment was not edited.
+
+    in_shell: False for the page of `harness serve`, which has a button in place of a command.
+    """
     if attempt is None:
         return f"You have not edited {workspace.experiment} yet: both runs are the same."
     if attempt.fixed and workspace.exercise.is_healthy:
@@ -329,7 +337,8 @@ def attempt_verdict(workspace: Workspace, attempt: "Attempt | None") -> str:
     logs = [workspace.run_folder(run) / METRICS_LOG for run in ("broken", "fixed")]
     same = all(log.is_file() for log in logs) and logs[0].read_bytes() == logs[1].read_bytes()
     said = "Your edit does not change the log. " if same else ""
-    again = "" if workspace.exercise.triage == "off" else f", and run {workspace.command('triage')} again"
+    again = f", and run {workspace.command('triage')} again" if in_shell else ", and press Run checks again"
+    again = "" if workspace.exercise.triage == "off" else again
     return f"{said}Decide for yourself whether the experiment is fixed: compare both runs{again}."
 
 
@@ -358,18 +367,17 @@ def show_history(workspace: Workspace) -> None:
     """Print a table of the attempts, and write the page that draws the curves of all attempts in the same charts."""
     from harness.page.history_page import write_history_page
 
-    console, views = Console(), attempt_views(workspace)
+    console, views, claims = Console(), attempt_views(workspace), claim_rows(workspace)
     table = Table()
     for name in ATTEMPT_COLUMNS:
         table.add_column(name, justify="left" if name == "result" else "right")
-    for view in views:
-        table.add_row(*map(Text, view.cells))
+    for cells in (*(view.cells for view in views), *claims):
+        table.add_row(*map(Text, cells))
+    if views or claims:
+        console.print(table)
     if not views:
         show_line(console, f"No attempt yet: edit {workspace.experiment}, then {workspace.command('verify')}")
         return
-    console.print(table)
-    if wrong := progress_of(workspace.folder).wrong_claims:
-        show_line(console, f"Wrong claims that nothing is broken: {wrong}")
     path = workspace.folder / HISTORY_PAGE
     title = f"{workspace.recipe}: {len(views)} {'attempt' if len(views) == 1 else 'attempts'}"
     write_history_page(path, title, workspace.run_folder("broken"), ATTEMPT_COLUMNS, views)
@@ -391,10 +399,19 @@ def attempt_views(workspace: Workspace) -> "list[AttemptView]":
         accuracy = figures["validation accuracy"]
         validation = figures["validation loss"] if accuracy == "-" else accuracy
         missed = [item.short for item in attempt.criteria if not item.reached]
-        result = "fixed" if attempt.fixed else f"not yet: {missed[0]}" if missed else "not judged"
+        fixed = "healthy before and after your edit" if workspace.exercise.is_healthy else "fixed"
+        result = fixed if attempt.fixed else f"not yet: {missed[0]}" if missed else "not judged"
         cells = (str(attempt.number), result, size_of(edit), figures["last loss"], validation)
         views.append(AttemptView(attempt.number, attempt.folder, cells, edit))
     return views
+
+
+def claim_rows(workspace: Workspace) -> list[tuple[str, ...]]:
+    """Return the cells of `ATTEMPT_COLUMNS` for each claim that nothing is broken, the wrong claims first."""
+    progress = progress_of(workspace.folder)
+    wrong = [("claim", "wrong: something is broken", "", "", "")] * progress.wrong_claims
+    is_right = progress.solved is not None and workspace.exercise.is_healthy
+    return [*wrong, *([("claim", "right: nothing is broken", "", "", "")] if is_right else [])]
 
 
 def show_edit(workspace: Workspace, number: int) -> None:

@@ -143,7 +143,7 @@ def walk_lines(reports: Sequence[CheckReport]) -> Iterator[Line]:
             yield Line(one.finding.summary, 4)
             yield Line(one.outcome.reading, 4, tone="aside")
     sound = [one for one in reports if one.outcome.sound]
-    for title, judged in (("Sound", True), ("Nothing to judge", False)):
+    for title, judged in (("Found nothing wrong", True), ("Had nothing to judge", False)):
         words = [
             one.title if one.outcome.id == "sound" else f"{one.title} ({one.outcome.id})"
             for one in sound

@@ -210,7 +210,7 @@
     $("verdict-text").className = found.fixed ? "lead good" : "lead";
     $("claim").hidden = !found.claimable;
     $("claim-says").textContent = found.says ?? (found.solved ? `Solved: ${found.solved}` : "");
-    $("after").hidden = !found.explanation.length || !found.solved;
+    $("after").hidden = $("after-explanation").hidden = !found.explanation.length || !found.solved;
     $("criteria").replaceChildren();
     const criteria = found.criteria.length ? found.criteria : found.verdict ? [] : found.goal.map((says) => ({ says }));
     for (const { says, found: value, reached } of criteria) {
@@ -252,7 +252,7 @@
     for (const one of triage.checks) {
       const part = element($("triage-checks"), "details");
       const summary = element(part, "summary");
-      const state = { true: "sound", false: "finds something wrong" }[one.sound];
+      const state = one.sound && !one.judged ? "had nothing to judge" : { true: "found nothing wrong", false: "finds something wrong" }[one.sound];
       element(summary, "b", one.sound === false ? "bad" : "", one.title);
       summary.append(` ${one.question}${state ? ` (${state})` : ""}`);
       element(part, "pre", "edit", one.lines.join("\n"));
@@ -269,12 +269,13 @@
     if (given.length < most) $("hint").textContent = `Hint ${given.length + 1} of ${most}: ${leads[given.length]}`;
   }
 
-  function showHistory({ columns, attempts }) {
-    $("history-section").hidden = !attempts.length;
-    const key = JSON.stringify(attempts.map((one) => [one.number, one.cells]));
+  function showHistory({ columns, attempts, claims }) {
+    const rows = [...attempts.map((one) => one.cells), ...claims];
+    $("history-section").hidden = !rows.length;
+    const key = JSON.stringify(rows);
     if ($("edits").dataset.shown === key) return; // so that an open edit stays open
     $("edits").dataset.shown = key;
-    table($("history"), "Your attempts", columns, attempts.map((one) => one.cells), { numbers: [2, 3, 4] });
+    table($("history"), "Your attempts", columns, rows, { numbers: [2, 3, 4] });
     $("edits").replaceChildren();
     for (const one of [...attempts].reverse()) {
       const part = element($("edits"), "details", "panel");
@@ -581,6 +582,13 @@
     }, [xs, ...values.map((line) => xs.map((index) => line[index] ?? null))], host);
     plots.set(signal, { key, figure, plot });
   }
+
+  // Keep what gets the focus out from under the sticky bar, whose height changes with its text and its width.
+  const bar = document.querySelector(".bar");
+  new ResizeObserver(() => {
+    const sticks = getComputedStyle(bar).position === "sticky";
+    document.documentElement.style.scrollPaddingTop = sticks ? `${bar.offsetHeight + 8}px` : "";
+  }).observe(bar);
 
   new ResizeObserver(() => {
     for (const { figure, plot } of plots.values()) {
