@@ -151,6 +151,45 @@ def test_a_wrapper_has_the_mode_of_the_network_inside(condition: str, found: set
     assert {f"{one.check}/{one.outcome}" for one in watched(broken(edits), tmp_path).findings} == found
 
 
+JOINT = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+def main():
+    torch.manual_seed(0)
+    maker, judge = nn.Linear(4, 8), nn.Linear(8, 1)
+    first, second = torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters())
+
+    def losses(real):  # both, from one forward pass
+        made = maker(torch.randn(16, 4))
+        fooled, fake, true = judge(made), judge(made.detach()), judge(real)
+        one, zero = torch.ones(16, 1), torch.zeros(16, 1)
+        judged = F.binary_cross_entropy_with_logits(true, one) + F.binary_cross_entropy_with_logits(fake, zero)
+        return F.binary_cross_entropy_with_logits(fooled, one), judged
+
+    for _ in range(24):
+        of_maker, of_judge = losses(torch.randn(16, 8) + 2)
+        first.zero_grad()
+        of_maker.backward()
+        first.step()
+        second.zero_grad()
+        of_judge.backward()
+        second.step()
+"""
+
+
+def test_a_pass_is_judged_by_the_calls_that_it_goes_through(tmp_path: Path) -> None:
+    found = {one.name for one in watched(JOINT, tmp_path).findings}
+    assert not {name for name in found if name.startswith("gradients/")}
+
+
+def test_a_replaced_layer_is_one_fault_and_hides_no_other(tmp_path: Path) -> None:
+    edits = (*FAULTS["ownership/not-owned"], *FAULTS["scaling/clips-late"])
+    found = [one.name for one in watched(broken(edits), tmp_path).findings if one.level == "alarm"]
+    assert found == ["ownership/not-owned", "scaling/clips-late"]
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_network_can_be_traced_under_watch(tmp_path: Path) -> None:
     edits = (

@@ -1553,3 +1553,27 @@ def test_a_script_that_fails_in_short_epochs_is_judged_all_the_same(tmp_path: Pa
     )
     found = findings_of_command(tmp_path, broken(CLASSES, edits), "--select", "validation", "--steps", "6")
     assert "validation/same-examples" in found
+
+
+HIDDEN = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Embedding(9, 8), nn.Flatten(), nn.Linear(48, 64), nn.ReLU(), nn.Linear(64, 48))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+for step in range(200):
+    letters = torch.randint(0, 8, (32, 6))
+    hidden = torch.rand(letters.shape) < 0.5
+    outputs = model(letters.masked_fill(hidden, 8)).view(32, 6, 8)
+    loss = F.cross_entropy(outputs[hidden], letters[hidden])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_no_trial_compares_kept_inputs_with_targets_of_other_examples(tmp_path: Path) -> None:
+    """Without a loader, a trial keeps inputs and targets, but how many targets count may differ from step to step."""
+    assert findings(tmp_path, HIDDEN, steps=6, checks=["targets", "overfit"]) == {}

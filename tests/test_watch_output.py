@@ -207,12 +207,14 @@ def test_comments_of_a_script_that_is_not_utf_8_are_read(tmp_path: Path) -> None
 def test_a_comment_without_effect_is_named(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(
-        "import torch\n# trainwreck: ignore-file\nstep()  # trainwreck: ignore[stael]\n", encoding="utf-8"
+        "import torch\n# trainwreck: ignore-file\nstep()  # trainwreck: ignore[stael]\n# trainwreck: ignore[stale]\n",
+        encoding="utf-8",
     )
     remarks = choose().keep([finding(file=str(script)), finding(file=str(script))], str(script)).remarks
     assert remarks == [
         f"{script}:2: `ignore-file` has no effect here; move it above the first statement",
         f"{script}:3: there is no check or outcome stael; did you mean stale?",
+        f"{script}:4: `ignore` has no effect on a line of its own; write it behind the code of the line",
     ]
 
 

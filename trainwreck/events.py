@@ -1,6 +1,7 @@
 """The records of what a training does: calls of networks, losses, backward passes, loaders, parameters."""
 
 import weakref
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +44,8 @@ class ModelCall:
 
     with_gradients: whether autograd records it. training: the mode of the network. layers: the dropout and batch norm
     layers that ran, each with its mode. loaders: the loaders that gave a batch since the previous call. output_shapes:
-    the shapes of the outputs. outputs: weak references to the outputs.
+    the shapes of the outputs. outputs: weak references to the outputs. nodes: the numbers of the nodes that made the
+    outputs.
     """
 
     network: nn.Module
@@ -56,6 +58,7 @@ class ModelCall:
     layers: list[tuple[nn.Module, bool]] = field(default_factory=list)
     output_shapes: tuple[tuple[int, ...], ...] = ()
     outputs: tuple[weakref.ref[Tensor], ...] = ()
+    nodes: frozenset[int] = frozenset()
 
     def has_made(self, tensor: Tensor) -> bool:
         """Return whether a tensor is an output of this call, or a view of one."""
@@ -129,12 +132,20 @@ class KeptCall:
 
 @dataclass(eq=False)
 class BackwardPass:
-    """A backward pass: its number, the tensors that it starts from, and the tensors that get gradients (by `id`)."""
+    """A backward pass: its number, the tensors that it starts from, and the tensors that get gradients (by `id`).
+
+    nodes: the numbers of the nodes of its graph.
+    """
 
     number: int
     roots: list[Tensor]
     leaves: dict[int, Tensor]
     place: Place
+    nodes: Set[int]
+
+    def follows(self, call: ModelCall) -> bool:
+        """Return whether the pass goes through the outputs of a call, as far as these have numbered nodes."""
+        return not call.nodes or not self.nodes.isdisjoint(call.nodes)
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 from trainwreck.answers import answers_for
 from trainwreck.events import LoaderUse, LossCall, ModelCall, Noise, is_in_training_mode
 from trainwreck.places import Place, here, names_of
-from trainwreck.state import Watch
+from trainwreck.state import Watch, node_number
 from trainwreck.trees import checksum, clone, tensors
 
 LOSSES = {
@@ -97,6 +97,7 @@ class Hooks:
         # The latest gradient of a value for each example, as for a penalty.
         self.gradient: weakref.ref[Tensor] | None = None
         self.unreduced: tuple[Tensor, Tensor] | None = None  # the latest losses of an evaluation, one for each target
+        self._has_kept_inputs = False  # in a trial without a loader, the latest call got the kept inputs
         self._labels: Tensor | None = None  # in a trial with answers, the labels of the latest evaluated batch
         self._targets: dict[Any, tuple[list[float], float]] = {}  # in a trial: sums of the inputs, and of the targets
         self._mode = _Operations(self)
@@ -231,6 +232,8 @@ class Hooks:
         made = list(tensors(output))
         call.output_shapes = tuple(tuple(one.shape) for one in made)
         call.outputs = tuple(map(weakref.ref, made))
+        numbers = [node_number(one.grad_fn) for one in made if one.grad_fn is not None]
+        call.nodes = frozenset(number for number in numbers if number is not None)
         if self.watch.trial is not None and self.watch.trial.answers and not call.with_gradients:
             output = self._answer(call, output)
         self.last_call = call
@@ -275,7 +278,8 @@ class Hooks:
         """Return the kept inputs of a network, or the inputs of this call if the kept ones have other shapes."""
         kept = self.watch.kept.get(id(call.network))
         given = (call.args, call.kwargs)
-        if kept is None or not _have_equal_shapes(given, (kept.args, kept.kwargs)):
+        self._has_kept_inputs = kept is not None and _have_equal_shapes(given, (kept.args, kept.kwargs))
+        if kept is None or not self._has_kept_inputs:
             return given
         return clone(kept.args), clone(kept.kwargs)
 
@@ -286,6 +290,8 @@ class Hooks:
         call = self.watch.inside or self.last_call
         kept = self.watch.kept.get(id(call.network)) if call is not None else None
         equal = [one.targets for one in kept.losses if one.targets.shape == targets.shape] if kept is not None else []
+        if not equal and kept is not None and kept.losses and self._has_kept_inputs:
+            self.watch.is_torn = True
         return equal[0].clone() if equal else targets
 
     def compare_targets(self, loss: LossCall) -> None:

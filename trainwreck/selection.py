@@ -90,6 +90,8 @@ def _remark(comment: IgnoreComment) -> str:
     """Return the line of a comment and why it has no effect, or "" if it is right."""
     if comment.whole_file and not comment.at_top:
         return f"{comment.line}: `ignore-file` has no effect here; move it above the first statement"
+    if comment.alone and not comment.whole_file:
+        return f"{comment.line}: `ignore` has no effect on a line of its own; write it behind the code of the line"
     for name in sorted(comment.names or ()):
         if not outcomes_named(name):
             return f"{comment.line}: {explain_unknown_name(name).splitlines()[0]}"

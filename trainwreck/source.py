@@ -21,13 +21,15 @@ class IgnoreComment:
     """A comment that suppresses findings: `# trainwreck: ignore[stale]`.
 
     names: the names in the brackets, or None for a comment without brackets, which suppresses all findings.
-    whole_file: whether it is an `ignore-file` comment. at_top: whether no code comes before it.
+    whole_file: whether it is an `ignore-file` comment. at_top: whether no code comes before it. alone: whether its line
+    has no code.
     """
 
     line: int
     names: frozenset[str] | None
     whole_file: bool
     at_top: bool
+    alone: bool
 
 
 def source_lines(file: str) -> list[str]:
@@ -49,7 +51,9 @@ def ignore_comments(file: str) -> Iterator[IgnoreComment]:
             if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
                 whole_file, names = match.groups()
                 listed = None if names is None else frozenset(filter(None, map(str.strip, names.split(","))))
-                yield IgnoreComment(token.start[0], listed, bool(whole_file), at_top)
+                yield IgnoreComment(
+                    token.start[0], listed, bool(whole_file), at_top, token.line.lstrip().startswith("#")
+                )
             at_top = at_top and token.type in _NOT_CODE
     except (tokenize.TokenError, SyntaxError):
         return  # the rest of the file is not Python

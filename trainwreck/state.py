@@ -111,6 +111,7 @@ class Watch:
         self.answered: set[str] = set()
         self.agreement = Agreement()  # in a trial: of the latest evaluation
         self.compared = [0, 0]  # in a trial with answers: predictions that equal the labels, and all
+        self.is_torn = False  # in a trial, kept inputs meet targets of other examples, of which other numbers count
         self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
         self._numbers = 0
         self._hand_made: dict[int, Tensor] = {}
@@ -260,7 +261,8 @@ class Watch:
         """Note a backward pass, which gives gradients to all leaves of its graph."""
         self._hand_made_update()
         self._numbers += 1
-        backward = BackwardPass(self._numbers, roots, graph_leaves(roots), place)
+        leaves, nodes = walk_graph(roots)
+        backward = BackwardPass(self._numbers, roots, leaves, place, nodes)
         for leaf in backward.leaves.values():
             self.state_of(leaf).backwards += 1
         self.calls_without_gradients = 0
@@ -354,8 +356,10 @@ class Watch:
         if not self.is_over or not is_alone() or self.is_large:
             return {}
         if can_fork():
-            return begin_trial(trial, self.step)
-        return self.run_fresh(trial) if self.run_fresh is not None else {}
+            answer = begin_trial(trial, self.step)
+        else:
+            answer = self.run_fresh(trial) if self.run_fresh is not None else {}
+        return {} if answer and answer.get("torn") else answer
 
     def answer(self) -> dict[str, Any]:
         """Return what a child that makes a trial sends to its parent."""
@@ -365,6 +369,7 @@ class Watch:
             "optimizers": len(self.optimizers),
             "targets_vary": str(self.targets_vary or ""),
             "compared": self.compared,
+            "torn": self.is_torn,
             "agreement": self.agreement.counts(),
             "seconds": time.monotonic() - trial.began if trial is not None else 0.0,
         }
@@ -418,6 +423,11 @@ def parameters_of(optimizer: AnyOptimizer) -> list[Tensor]:
 
 def graph_leaves(roots: Iterable[Tensor]) -> dict[int, Tensor]:
     """Return the tensors, by `id`, that a backward pass from these roots gives gradients to."""
+    return walk_graph(roots)[0]
+
+
+def walk_graph(roots: Iterable[Tensor]) -> tuple[dict[int, Tensor], set[int]]:
+    """Return the tensors, by `id`, that a backward pass from these roots gives gradients to, and its nodes' numbers."""
     found: dict[int, Tensor] = {}
     seen: set[Any] = set()
     ahead = [root.grad_fn for root in roots if root.grad_fn is not None]
@@ -429,4 +439,10 @@ def graph_leaves(roots: Iterable[Tensor]) -> dict[int, Tensor]:
         if (leaf := getattr(node, "variable", None)) is not None:
             found[id(leaf)] = leaf
         ahead += [inner for inner, _ in node.next_functions if inner is not None]
-    return found
+    return found, {number for node in seen if (number := node_number(node)) is not None}
+
+
+def node_number(node: Any) -> int | None:
+    """Return the number of a node of a graph, or None for one that has no number, as of an own autograd function."""
+    number = getattr(node, "_sequence_nr", None)
+    return None if number is None else number()

@@ -34,7 +34,9 @@ class _Pass:
         self.calls = [
             (call, keys)
             for at, call in enumerate(calls)
-            if not any(needs[at:]) and (keys := {id(one) for one in call.network.parameters()} & backward.leaves.keys())
+            if not any(needs[at:])
+            and backward.follows(call)
+            and (keys := {id(one) for one in call.network.parameters()} & backward.leaves.keys())
         ]
 
     def drop(self, key: int) -> None:

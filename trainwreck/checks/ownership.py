@@ -127,12 +127,15 @@ class Ownership(Check):
         reached = [
             state for state in watch.parameters.values() if state.backwards and isinstance(state.tensor, nn.Parameter)
         ]
-        if lost := [state.tensor for state in reached if id(state.tensor) not in owned and not state.has_moved()]:
+        lost = [state.tensor for state in reached if id(state.tensor) not in owned and not state.has_moved()]
+        if lost:
             self.tell("not-owned", f"{self._names(lost)}: gradients, but no optimizer", watch.place_of_owner())
         # A script may also assign gradients that it has computed in another way.
         reached_ids = self._pulled | {key for key, state in watch.parameters.items() if state.backwards}
         idle = [p for key, p in owned.items() if p.requires_grad and key not in reached_ids]
-        if foreign := [p for p in idle if id(p) not in known]:
+        # A layer that was replaced after the optimizer was made is one fault: its old tensors and its new ones.
+        foreign = [p for p in idle if id(p) not in known]
+        if foreign and (not lost or len(foreign) == len(owned)):
             text = f"{len(foreign)} of {len(owned)} tensors of the optimizers"
             self.tell("foreign", text, watch.place_of_owner(foreign[0]))
         if apart := [p for p in idle if id(p) in known]:

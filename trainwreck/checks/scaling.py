@@ -95,7 +95,9 @@ class Scaling(Check):
             return
         if self._scaled and not (self._unscaled & set(owners) if owners else self._unscaled):
             self.tell("clips-scaled", f"{len(clipped)} gradients, factor {self.watch.scale:g}")
-        if clipped and clipped <= self._used:
+        # Gradients that no optimizer owns are never used.
+        owned = clipped & self.watch.owned().keys()
+        if owned and owned <= self._used:
             self._late += 1
             if self._late == 2:
                 self.tell("clips-late", f"{len(clipped)} gradients, in two updates")
