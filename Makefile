@@ -262,9 +262,10 @@ bench-checks: $(DEV)
 bench-watch: $(DEV)
 	@$(BIN)/python -m benchmarks.bench_watch --programs "$(or $(PROGRAMS),programs)" $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
-# Watches the scripts of public reports; with PROGRAMS=folder also public programs with injected faults.
+# Watches the scripts of public reports; with PROGRAMS=folder also public programs with injected faults; with HELD_OUT=1
+# only the reports that no check was written for.
 bench-faults: $(DEV)
-	@$(BIN)/python -m benchmarks.bench_faults $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.bench_faults $(if $(HELD_OUT),--held-out) $(if $(PROGRAMS),--programs "$(PROGRAMS)") $(if $(ONLY),--only "$(ONLY)") $(if $(WRITE),--write)
 
 # Runs public programs with and without the watch: weights must be equal bit for bit. Measures times and memory, too.
 bench-unharmed: $(DEV)

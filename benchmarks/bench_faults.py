@@ -30,6 +30,7 @@ from trainwreck import __version__
 from trainwreck.checks import ALL
 
 SCRIPTS = ROOT / "tests" / "data" / "scripts"
+HELD_OUT = ROOT / "tests" / "data" / "held_out"  # never used to write or repair a check
 _NEAR, _SECONDS = 2, 300
 _LEVELS = {f"{check.name}/{name}": outcome.level for check in ALL for name, outcome in check.outcomes.items()}
 _AREA, _VERDICT, _SOUND = -4, -3, -1  # the places of cells, from the end of a row
@@ -102,9 +103,9 @@ class Fault(StrictModel):
         """The title, with a link to the first report if one was opened."""
         return f"[{self.title}]({self.addresses[0]})" if self.addresses else self.title
 
-    def sources(self) -> tuple[str, str]:
-        """Return the source of the broken and of the corrected script."""
-        source = (SCRIPTS / self.id / "train.py").read_text(encoding="utf-8")
+    def sources(self, folder: Path = SCRIPTS) -> tuple[str, str]:
+        """Return the source of the broken and of the corrected script of a set of faults."""
+        source = (folder / self.id / "train.py").read_text(encoding="utf-8")
         return source, apply_edits(source, self.edit, where=self.id)
 
 
@@ -215,16 +216,16 @@ def rivals(records: Sequence[Mapping[str, Any]], results: Sequence[Sequence[str]
     return rows
 
 
-def load_faults() -> list[Fault]:
-    """Return all rebuilt reports, sorted by id. Raises `UserError` for an invalid file."""
-    return [read_record(path, Fault, id=path.parent.name) for path in sorted(SCRIPTS.glob("*/fault.toml"))]
+def load_faults(folder: Path = SCRIPTS) -> list[Fault]:
+    """Return all rebuilt reports of a set, sorted by id. Raises `UserError` for an invalid file."""
+    return [read_record(path, Fault, id=path.parent.name) for path in sorted(folder.glob("*/fault.toml"))]
 
 
-def measure_reports(faults: Sequence[Fault]) -> list[Result]:
+def measure_reports(faults: Sequence[Fault], folder: Path) -> list[Result]:
     """Watch both scripts of each report."""
     results = []
     for fault in faults:
-        broken, sound = fault.sources()
+        broken, sound = fault.sources(folder)
         both = watch_source(broken), watch_source(sound)
         results.append(compare(fault.id, fault.area, changed_lines(broken, sound), *both))
         click.echo("  ".join(results[-1].cells()), err=True)
@@ -253,28 +254,39 @@ def measure_injected(folder: Path, only: Collection[str] = ()) -> list[Result]:
 @click.command()
 @click.option("--only", default="", help="ids of reports and names of programs, separated by spaces")
 @click.option("--programs", type=click.Path(exists=True, file_okay=False, path_type=Path), help="also injected faults")
+@click.option("--held-out", is_flag=True, help="watch the faults that no check was written for")
 @click.option("--write", is_flag=True, help=f"write the tables to {PAGE.relative_to(ROOT)}")
-def main(only: str, programs: Path | None, *, write: bool) -> None:
+def main(only: str, programs: Path | None, *, held_out: bool, write: bool) -> None:
     """Watch the scripts of public reports, and print what was found.
 
     With `--only`, the tables keep the rows of the other reports and programs from the page.
     """
-    faults, chosen = load_faults(), only.split()
+    folder, section = (HELD_OUT, "held out") if held_out else (SCRIPTS, "faults")
+    faults, chosen = load_faults(folder), only.split()
     tasks = {fault.id: (fault.report, fault.task) for fault in faults}
-    results = measure_reports([fault for fault in faults if not chosen or fault.id in chosen])
-    publish_reports([one.cells(*tasks[one.name]) for one in results], write=write)
+    results = measure_reports([fault for fault in faults if not chosen or fault.id in chosen], folder)
+    new = [one.cells(*tasks[one.name]) for one in results]
+    rows = publish_reports(section, new, [fault.id for fault in faults], write=write)
+    if not held_out:
+        records = json.loads((Path(__file__).parent / "rivals.json").read_bytes())
+        publish("rivals", *_split(rivals(records, rows)), this_machine(), write=write, page=PAGE)
     if programs is not None:
         publish_injected([one.cells() for one in measure_injected(programs, chosen)], write=write)
 
 
-def publish_reports(new: Sequence[Sequence[str]], *, write: bool) -> None:
-    """Print the tables of reports, with these new rows and the other rows of the page, and write them if asked to."""
-    rows = merge(read_table("faults", PAGE), new, [fault.id for fault in load_faults()])
+def publish_reports(
+    section: str, new: Sequence[Sequence[str]], names: Sequence[str], *, write: bool
+) -> Sequence[Sequence[str]]:
+    """Print the tables of reports, with these new rows and the other rows of the page, and write them if asked to.
+
+    Return the rows. names: the ids of all faults of the set.
+    """
+    rows = merge(read_table(section, PAGE), new, names)
     heading = ("id", "report", "task", "area", "found", "only in the broken script", "in the corrected one")
-    publish("faults", heading, rows, this_machine(), write=write, note=row_note(new, rows), page=PAGE)
-    publish("fault summary", *_split(summary(rows)), this_machine(), write=write, page=PAGE)
-    records = json.loads((Path(__file__).parent / "rivals.json").read_bytes())
-    publish("rivals", *_split(rivals(records, rows)), this_machine(), write=write, page=PAGE)
+    publish(section, heading, rows, this_machine(), write=write, note=row_note(new, rows), page=PAGE)
+    name = f"{section.removesuffix('s')} summary"
+    publish(name, *_split(summary(rows)), this_machine(), write=write, page=PAGE)
+    return rows
 
 
 def publish_injected(new: Sequence[Sequence[str]], *, write: bool) -> None:

@@ -4,12 +4,12 @@ import ast
 import json
 from typing import Any
 
-from benchmarks.bench_faults import AREAS, SCRIPTS, changed_lines, compare, load_faults, rivals, summary
+from benchmarks.bench_faults import AREAS, HELD_OUT, SCRIPTS, changed_lines, compare, load_faults, rivals, summary
 from benchmarks.bench_watch import PAGE
 from benchmarks.measure import ROOT, merge, read_table
 from trainwreck.checks import ALL
 
-FAULTS = load_faults()
+FAULTS, HELD = load_faults(), load_faults(HELD_OUT)
 
 
 def test_reports_are_many_and_of_many_tasks_and_every_area() -> None:
@@ -27,9 +27,16 @@ def test_every_report_has_an_address_and_every_fault_a_cause_of_its_own() -> Non
     assert len({fault.cause for fault in FAULTS}) == len(FAULTS)
 
 
+def test_held_out_reports_are_no_reports_that_checks_were_written_for() -> None:
+    assert {path.name for path in HELD_OUT.iterdir() if path.is_dir()} == {fault.id for fault in HELD}
+    assert len({fault.task for fault in HELD}) >= 15 and all(fault.addresses for fault in HELD)
+    for part in ("id", "title", "cause"):
+        assert not {getattr(fault, part) for fault in HELD} & {getattr(fault, part) for fault in FAULTS}
+
+
 def test_both_scripts_of_every_report_are_programs() -> None:
-    for fault in FAULTS:
-        broken, corrected = fault.sources()
+    for fault in (*FAULTS, *HELD):
+        broken, corrected = fault.sources(SCRIPTS if fault in FAULTS else HELD_OUT)
         assert changed_lines(broken, corrected)
         for source in (broken, corrected):
             tree = ast.parse(source)
