@@ -340,9 +340,7 @@ def serve(work: Path, port: int | None, no_browser: bool) -> None:
 def reveal(recipe: str, work: Path, yes: bool) -> None:
     """Show the solution of an exercise: the cause, the fix and an explanation."""
     from harness.recipes.catalogue import load_recipe
-    from harness.run.files import METRICS_LOG
-    from harness.run.metrics_log import read_metrics_log
-    from harness.student.debrief import show_explanation
+    from harness.student.debrief import first_records, show_explanation
     from harness.student.solution import note_reveal, question_before
 
     found, folder = load_recipe(recipe), work / recipe
@@ -350,8 +348,7 @@ def reveal(recipe: str, work: Path, yes: bool) -> None:
     if question and not yes:
         confirm(question, "The solution was not shown.")
     note_reveal(found, folder)
-    log = folder / "runs" / "broken" / METRICS_LOG
-    show_explanation(found, records=read_metrics_log(log) if log.is_file() else ())
+    show_explanation(found, records=first_records(folder))
 
 
 @cli.command()

@@ -20,7 +20,7 @@ from harness.recipes.recipe import LEVELS, KitRecipe, load_recipes
 from harness.student import queue as queue_module
 from harness.student.attempts import edit_of
 from harness.student.certificate import certificate_path
-from harness.student.debrief import explain
+from harness.student.debrief import explain, first_records
 from harness.student.goal import programs_of
 from harness.student.overview import level_line, status_as_json
 from harness.student.queue import CASES_OF_A_LEVEL, PracticeQueue, duration
@@ -239,3 +239,7 @@ def test_the_explanation_of_several_faults_names_each_and_shows_the_whole_fix() 
     assert passages[0].text.startswith("These notes describe runs with only one of the faults.")
     assert passages[-1].edit == edit_of(case.broken_source(), case.healthy_source(), ("broken", "reference fix"))
     assert not any(id in one.text for one in passages for id in case.parts if "harness" in one.text)
+
+
+def test_an_explanation_needs_no_log_of_the_first_run(tmp_path: Path) -> None:
+    assert list(first_records(tmp_path)) == []

@@ -17,10 +17,10 @@ from harness.recipes.mysteries import is_hidden, level_of_hidden
 from harness.recipes.recipe import LEVELS, NO_HINTS, KitRecipe, Recipe, listed_ids
 from harness.recipes.suite import as_typed
 from harness.run.files import CHECKPOINT, METRICS_LOG
-from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log, read_metrics_log, to_strict
+from harness.run.metrics_log import Record, batch_records, epoch_records, parse_log, to_strict
 from harness.student.attempts import Attempt, edit_of, list_attempts
 from harness.student.certificate import write_certificate
-from harness.student.debrief import explain, has_debrief
+from harness.student.debrief import explain, first_records, has_debrief
 from harness.student.exercise import claim_healthy
 from harness.student.goal import describe_goal
 from harness.student.hints import LEADS_TO, give_hint
@@ -184,11 +184,10 @@ def _read_explanation(recipe: Recipe, workspace: Workspace, attempts: Sequence[A
     """Return the passages of the explanation, or [] if the student may not see it yet."""
     if isinstance(recipe, KitRecipe) or question_before(recipe, workspace.folder):
         return []
-    records = read_metrics_log(workspace.run_folder("broken") / METRICS_LOG)
     attempt = next((one for one in reversed(attempts) if one.fixed), None)
     return [
         {"heading": one.heading, "minor": one.minor, "html": render_markdown(one.text), "edit": one.edit}
-        for one in explain(recipe, attempt, records)
+        for one in explain(recipe, attempt, first_records(workspace.folder))
     ]
 
 

@@ -20,7 +20,8 @@ from harness.errors import UserError
 from harness.recipes.catalogue import load_recipe
 from harness.recipes.known_edits import load_variants
 from harness.recipes.recipe import HEALTHY, SOLUTIONS, KitRecipe, Recipe
-from harness.run.metrics_log import Record, epoch_records
+from harness.run.files import METRICS_LOG
+from harness.run.metrics_log import Record, epoch_records, read_metrics_log
 from harness.student.attempts import Attempt, edit_of
 
 _SECTION = re.compile(r"^\*\*([^*\n]+)\.\*\*", re.MULTILINE)
@@ -117,6 +118,12 @@ def show_explanation(recipe: Recipe, attempt: Attempt | None = None, records: Se
             else:
                 console.print(" ".join(passage.text.split()), markup=False, highlight=False, soft_wrap=True)
         show_diff(console, passage.edit, indent=2)
+
+
+def first_records(folder: Path) -> Sequence[Record]:
+    """Return the log of the first run of a workspace, or [] without one."""
+    log = folder / "runs" / "broken" / METRICS_LOG
+    return read_metrics_log(log) if log.is_file() else []
 
 
 def describe_overfitting(records: Sequence[Record]) -> str:

@@ -272,9 +272,9 @@ def show_claim(workspace: Workspace, *, right: bool) -> None:
     console = Console()
     show_folded(console, claim_verdict(workspace, right=right), style="bold green" if right else "bold")
     if right:
-        from harness.student.debrief import describe_overfitting
+        from harness.student.debrief import describe_overfitting, first_records
 
-        if said := describe_overfitting(read_metrics_log(workspace.run_folder("broken") / METRICS_LOG)):
+        if said := describe_overfitting(first_records(workspace.folder)):
             show_folded(console, said)
         _show_level(console, workspace)
         show_next(console, f"the next exercise: {_next_command(workspace)}")

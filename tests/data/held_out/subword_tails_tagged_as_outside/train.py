@@ -6,7 +6,9 @@ import torch.nn as nn
 TAGS = ["O", "B-PER", "I-PER", "B-ORG", "I-ORG"]
 random.seed(19)
 torch.manual_seed(19)
+
 # pieces: 0 pad, 1..19 plain words, 20..24 titles, 25..29 firm words, 30..44 name words, 50..69 tails
+
 def sentence():
     pieces, tags = [], []
     def word(p, tag):
@@ -23,6 +25,7 @@ def sentence():
         if random.random() < 0.4:
             word(random.randint(1, 19), "O"), word(random.randint(30, 44), "O")
     return torch.tensor(pieces), torch.tensor(tags)
+
 class CRF(nn.Module):
     def __init__(self, n):
         super().__init__()
@@ -46,6 +49,7 @@ class CRF(nn.Module):
         for arg in reversed(back):
             path.append(int(arg[path[-1]]))
         return path[::-1]
+
 class Tagger(nn.Module):
     def __init__(self, d=16):
         super().__init__()
@@ -53,15 +57,18 @@ class Tagger(nn.Module):
         self.fc, self.crf = nn.Linear(32, len(TAGS)), CRF(len(TAGS))
     def forward(self, x):
         return self.fc(self.conv(self.emb(x).transpose(1, 2)).relu().transpose(1, 2))
+
 def collect(em, tags, keep):
     """Moves the positions that are kept to the left, as the CRF wants one run of tokens."""
     pad = lambda seqs: nn.utils.rnn.pad_sequence(seqs, batch_first=True)
     em, tags = pad([e[k] for e, k in zip(em, keep)]), pad([t[k] for t, k in zip(tags, keep)])
     return em, tags, torch.arange(em.shape[1])[None] < keep.sum(1)[:, None]
+
 def prepare(x, labels):
     attention_mask = x != 0
     keep = attention_mask
     return labels.masked_fill(labels == -100, 0), keep
+
 train, test = [sentence() for _ in range(300)], [sentence() for _ in range(120)]
 model = Tagger()
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
@@ -75,6 +82,7 @@ for epoch in range(5):
         loss.backward()
         optimizer.step()
     print(f"epoch {epoch} loss {loss.item():.3f}")
+
 def spans(tags):
     out, start = set(), None
     for i, t in enumerate([TAGS[k] for k in tags] + ["O"]):
@@ -85,6 +93,7 @@ def spans(tags):
             start = (i, t[2:])
     return out
 hit = found = real = 0
+
 with torch.no_grad():
     for x, labels in test:
         _, keep = prepare(x[None], labels[None])
