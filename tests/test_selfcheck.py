@@ -225,7 +225,8 @@ def test_what_was_measured_of_each_recipe_is_what_it_declares(recipe: Recipe) ->
     measured = [one for one in found.quantities if one.data == recipe.dataset]
     for symptom, one in zip((*declared.symptoms, *declared.observations), measured, strict=True):
         assert one.quantity.startswith(f"{symptom.reduce} {symptom.signal}")
-        low, high = symptom.above or -math.inf, math.inf if symptom.below is None else symptom.below
+        low = -math.inf if symptom.above is None else symptom.above
+        high = math.inf if symptom.below is None else symptom.below
         assert one.broken is not None and one.healthy is not None
         assert low <= one.broken[0] and one.broken[1] <= high
         inside = low < one.healthy[0] and one.healthy[1] < high

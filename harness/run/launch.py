@@ -82,7 +82,7 @@ def launch_child(
     with progress or contextlib.nullcontext(), contextlib.ExitStack() as stack:
         with _blocked_interrupts():
             child = child or Child(job.module, job.numerics, bar=bar, quiet=job.quiet)
-            stack.enter_context(child.followed(job, progress))
+            stack.enter_context(child.follow(job, progress))
         for line in child.events:
             if not line.endswith("\n"):
                 break  # the child was killed while it wrote this line
@@ -252,7 +252,7 @@ class Child:
             self._send(job.line)
 
     @contextlib.contextmanager
-    def followed(self, job: ChildJob, bar: ProgressDisplay | None) -> Iterator[None]:
+    def follow(self, job: ChildJob, bar: ProgressDisplay | None) -> Iterator[None]:
         """Give the process its job and, until its end, pass Ctrl-C to it and its output to `bar`."""
         in_main_thread = threading.current_thread() is threading.main_thread()
         before = signal.getsignal(signal.SIGINT)
