@@ -502,7 +502,9 @@
   ];
   const colour = (word) => getComputedStyle(document.documentElement).getPropertyValue(word).trim();
   const finite = (value) => (typeof value === "number" && Number.isFinite(value) ? value : null);
-  const short = (value) => (value === null || value === undefined ? "no value" : typeof value === "number" ? String(Number(value.toPrecision(4))) : value);
+  // A chart has no room for 0.000001.
+  const digits = (value) => value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential(3).replace(/\.?0*e/, "e") : String(Number(value.toPrecision(4)));
+  const short = (value) => (value === null || value === undefined ? "no value" : typeof value === "number" ? digits(value) : value);
   const course = (raw) => (raw.length > 1 ? `${short(raw[0])} to ${short(raw.at(-1))}` : short(raw[0]));
   const plots = new Map();
 
