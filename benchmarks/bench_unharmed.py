@@ -16,8 +16,8 @@ from typing import Any
 
 import click
 
-from benchmarks.bench_watch import run_program
-from benchmarks.measure import ROOT, BenchmarkError, merge, publish, read_table, row_note, this_machine
+from benchmarks.bench_watch import chosen_programs, list_programs, run_program
+from benchmarks.measure import ROOT, merge, publish, read_table, row_note, this_machine
 
 PAGE = ROOT / "docs" / "watched.md"
 HEADINGS = (
@@ -67,20 +67,15 @@ def main(programs: Path, only: str, *, write: bool) -> None:
 
     With `--only`, the table keeps the rows of the other programs from the page.
     """
-    listed = json.loads((Path(__file__).parent / "programs.json").read_bytes())
     new = []
-    for program in listed:
+    for program in chosen_programs(programs, only):
         name = program["name"]
-        if only and name not in only.split():
-            continue
-        if not (programs / name / "run.json").is_file():
-            raise BenchmarkError(f"{programs} has no program {name}.")
         found = compare(programs / name)
         ratios = [_ratio(found.get(key)) for key in ("seconds", "later", "memory")]
         alone = f"{1000 * found['step']:.1f} ms" if found.get("step") else "-"
         new.append([name, str(found["updates"]), found["bits"], alone, *ratios])
         click.echo("  ".join(new[-1]), err=True)
-    rows = merge(read_table("unharmed", PAGE), new, [one["name"] for one in listed])
+    rows = merge(read_table("unharmed", PAGE), new, [one["name"] for one in list_programs()])
     note = f"{_summary(rows)} {row_note(new, rows)}".rstrip()
     publish("unharmed", HEADINGS, rows, this_machine(), write=write, note=note, page=PAGE)
     sys.exit(any(row[2] == "DIFFER" for row in rows))

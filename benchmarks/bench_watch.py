@@ -79,6 +79,24 @@ def run_program(
         return output, process.returncode
 
 
+def chosen_programs(folder: Path, only: str) -> list[dict[str, Any]]:
+    """Return the entries of `programs.json`: all, or those whose names, separated by spaces, are in `only`.
+
+    Raises `BenchmarkError` if the folder lacks one of them.
+    """
+    chosen = [one for one in list_programs() if not only or one["name"] in only.split()]
+    for program in chosen:
+        if not (folder / program["name"] / "run.json").is_file():
+            raise BenchmarkError(f"{folder} has no program {program['name']}.")
+    return chosen
+
+
+def list_programs() -> list[dict[str, Any]]:
+    """Return all entries of `programs.json`."""
+    listed: list[dict[str, Any]] = json.loads((Path(__file__).parent / "programs.json").read_bytes())
+    return listed
+
+
 def row_of(program: dict[str, Any], found: dict[str, Any]) -> list[str]:
     """Return the cells of a program."""
     names = {
@@ -100,15 +118,11 @@ def main(programs: Path, only: str, *, write: bool) -> None:
 
     With `--only`, the table keeps the rows of the other programs from the page.
     """
-    listed = json.loads((Path(__file__).parent / "programs.json").read_bytes())
-    chosen = [one for one in listed if not only or one["name"] in only.split()]
     new = []
-    for program in chosen:
-        if not (programs / program["name"] / "run.json").is_file():
-            raise BenchmarkError(f"{programs} has no program {program['name']}.")
+    for program in chosen_programs(programs, only):
         new.append(row_of(program, watch_program(programs / program["name"])))
         click.echo("  ".join(new[-1]), err=True)
-    rows = merge(read_table("programs", PAGE), new, [one["name"] for one in listed])
+    rows = merge(read_table("programs", PAGE), new, [one["name"] for one in list_programs()])
     alarms, advised = (sum(bool(row[at]) for row in rows) for at in (3, 4))
     watched, seconds = sum(row[2] != "0" for row in rows), median(float(row[5]) for row in rows)
     note = (

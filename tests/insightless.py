@@ -145,10 +145,8 @@ def _contradicted(dataset: str, log: str) -> Sequence[tuple[str, str]]:
     for cause, known in load_causes().items():
         for symptom in known.symptoms(dataset):
             start, end = symptom.steps or (0, math.inf)
-            low, high = (
-                (-math.inf if symptom.above is None else symptom.above),
-                (math.inf if symptom.below is None else symptom.below),
-            )
+            low = -math.inf if symptom.above is None else symptom.above
+            high = math.inf if symptom.below is None else symptom.below
             values = [item for item in signal_values(records, symptom.signal) if start <= item[0] < end]
             values = {"first": values[:1], "last": values[-1:]}.get(symptom.reduce, values)
             place = next((place for place, value in values if not low < value < high), None)

@@ -25,6 +25,7 @@ from helpers.commands import (
 
 from harness.errors import ChildFault
 from harness.run.launch import ChildJob, launch_child
+from harness.student.verdict_children import VerdictChildren
 
 # An epoch has about 300 batches, which is time to stop it in the middle.
 LONG = ("--break", "none", "--batch", "4", "--epochs", "5", "--out", "run")
@@ -277,3 +278,11 @@ def test_a_run_in_the_debugger_ends_with_its_parent(tmp_path: Path) -> None:
     os.waitpid(parent, 0)
     wait_until(lambda: not is_running(child), "the end of the process that trains", seconds=5)
     os.close(terminal)
+
+
+def test_processes_that_no_verdict_has_used_end() -> None:
+    with VerdictChildren() as children:
+        children.start("portable", bar=False)
+        started = [one.process for one in (children.run, children._measurement) if one is not None]
+        assert [process.poll() for process in started] == [None, None]
+    assert all(process.poll() is not None for process in started)

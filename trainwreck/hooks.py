@@ -291,7 +291,7 @@ class Hooks:
         kept = self.watch.kept.get(id(call.network)) if call is not None else None
         equal = [one.targets for one in kept.losses if one.targets.shape == targets.shape] if kept is not None else []
         if not equal and kept is not None and kept.losses and self._has_kept_inputs:
-            self.watch.is_torn = True
+            self.watch.mixes_batches = True
         return equal[0].clone() if equal else targets
 
     def compare_targets(self, loss: LossCall) -> None:

@@ -111,7 +111,7 @@ class Watch:
         self.answered: set[str] = set()
         self.agreement = Agreement()  # in a trial: of the latest evaluation
         self.compared = [0, 0]  # in a trial with answers: predictions that equal the labels, and all
-        self.is_torn = False  # in a trial, kept inputs meet targets of other examples, of which other numbers count
+        self.mixes_batches = False  # in a trial, the kept inputs meet the targets of another batch
         self.targets_vary: Place | None = None  # in a trial, a loss whose targets change while its inputs stay
         self._numbers = 0
         self._hand_made: dict[int, Tensor] = {}
@@ -359,7 +359,7 @@ class Watch:
             answer = begin_trial(trial, self.step)
         else:
             answer = self.run_fresh(trial) if self.run_fresh is not None else {}
-        return {} if answer and answer.get("torn") else answer
+        return {} if answer and answer.get("mixed") else answer
 
     def answer(self) -> dict[str, Any]:
         """Return what a child that makes a trial sends to its parent."""
@@ -369,7 +369,7 @@ class Watch:
             "optimizers": len(self.optimizers),
             "targets_vary": str(self.targets_vary or ""),
             "compared": self.compared,
-            "torn": self.is_torn,
+            "mixed": self.mixes_batches,
             "agreement": self.agreement.counts(),
             "seconds": time.monotonic() - trial.began if trial is not None else 0.0,
         }
